@@ -30,8 +30,9 @@ test-system: $(INSTALLED)  ## all cases of what is sampled, and the slow tests: 
 	OMP_NUM_THREADS=1 NMTKIT_THOROUGH=1 $(BIN)/pytest -n auto --dist loadfile \
 	  -m "sampled or thorough or hypothesis"
 
-test-faults: $(INSTALLED)  ## kill training 200 times at random moments
+test-faults: $(INSTALLED)  ## kill training at random moments: 200 times, and 60 times on three ranks
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.faults.storm --rounds 200
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.faults.storm --rounds 60 --ranks 3
 
 mutants: $(INSTALLED)  ## change the code in COUNT drawn places, and count the changes that tests notice
 	OMP_NUM_THREADS=1 nice $(BIN)/python -m tests.mutation.run --seed $(SEED) --count $(COUNT)

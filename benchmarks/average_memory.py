@@ -17,8 +17,8 @@ from nmtkit.averaging import average
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.model.transformer import Transformer
 from nmtkit.storage.model_folder import write_model
+from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.words import Words
 
 NUM_WORDS = 37_000
 """Entries of the paper's shared vocabulary of English and German."""

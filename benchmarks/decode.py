@@ -60,8 +60,8 @@ from nmtkit.packed import pack_sequences
 from nmtkit.runtime.devices import set_up
 from nmtkit.storage.model_folder import write_model
 from nmtkit.symbols import EOS_ID
+from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.words import Words
 
 UNIT = "sent/s"
 NUM_WORDS = {"small": 8000, "base": 32_000}

@@ -19,11 +19,11 @@ from benchmarks.live_memory import LiveMemory
 from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import RuntimeConfig, TrainRecipe
 from nmtkit.config.toml import build
+from nmtkit.data.batch import eos_batch
 from nmtkit.model.transformer import Transformer
 from nmtkit.runtime.devices import set_up
-from nmtkit.training.memory_search import batches_of
 from nmtkit.training.objective import Objective
-from nmtkit.training.optimizer import freeze, make_adam
+from nmtkit.training.optimizer import freeze, make_optimizer
 
 KINDS: dict[str, tuple[str, ...]] = {
     "everything trained": (),
@@ -45,10 +45,10 @@ class Updates:
         size = options.vocab_size
         self.model = Transformer(recipe.model, size, size, is_shared=False)
         freeze(self.model, parts)
-        self.objective = Objective(self.model, recipe.training.label_smoothing, None).train()
-        self.adam = make_adam(self.model, recipe.training)
-        lengths = np.resize(LENGTHS, (options.tokens // int(np.mean(LENGTHS)), 1)).repeat(2, axis=1)
-        (self.batch,) = batches_of(iter([lengths]), torch.device("cpu"))
+        self.objective = Objective(self.model, recipe.training, None).train()
+        self.adam = make_optimizer(self.model, recipe.training)
+        lengths = np.resize(LENGTHS, options.tokens // int(np.mean(LENGTHS))).tolist()
+        self.batch = eos_batch(lengths, lengths, torch.device("cpu"))
         self.run()  # creates the moments
 
     def run(self) -> None:

@@ -18,6 +18,7 @@ import torch
 from benchmarks.common import print_json, print_table
 from nmtkit.config.metrics import MetricsConfig
 from nmtkit.config.schema import SearchConfig, TranslateRecipe
+from nmtkit.decoding.answers import Request
 from nmtkit.decoding.loading import load_translator
 from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.interop.conversion import export
@@ -86,7 +87,8 @@ def compare_searches(
     rows = []
     for name, (search, alpha) in SEARCHES.items():
         translator = load_translator([model], TranslateRecipe(search=search), print)
-        own = list(translator.translate(sources))
+        results = translator.answer_chunk([*map(Request, sources)], 1)
+        own = [answer.translation.text for result in results for answer in result.answers]
         other = translate_by_peer(peer, codec, sources, search, alpha)
         num_equal = sum(one == another for one, another in zip(own, other, strict=True))
         bleus = (f"{bleu(lines, references):.2f}" for lines in (own, other))

@@ -17,8 +17,7 @@ from pathlib import Path
 from benchmarks.common import print_json, print_table
 from nmtkit.config.schema import RuntimeConfig, TranslateRecipe
 from nmtkit.config.translation import OutputConfig, TranslationConfig
-from nmtkit.decoding.answers import Answer, Translation
-from nmtkit.decoding.input_formats import Request
+from nmtkit.decoding.answers import Answer, Request, Translation
 from nmtkit.decoding.workers import open_translator
 from nmtkit.text.lines import decode_lines, numbered_chunks, open_bytes
 
@@ -106,7 +105,7 @@ def translate(model: Path, way: Way, lines: Sequence[str]) -> list[Translation]:
     results = translator.answer_all(numbered_chunks(requests, way.recipe.translation.chunk_lines))
     answers: list[Answer] = [answer for result in results for answer in result.answers]
     by_index = dict(zip(order, answers, strict=True))
-    return [by_index[index].translations[0] for index in range(len(lines))]
+    return [by_index[index].translation for index in range(len(lines))]
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from benchmarks.layer_kinds import (
     num_heads,
 )
 from nmtkit.reporting.svg import Curve, Plot, draw_file
-from nmtkit.runtime.allocator import keep_freed_memory
+from nmtkit.runtime.processor import keep_freed_memory
 
 CHAIN_LENGTHS = (128, 256)
 PATH_LENGTHS = (33, 65, 129)

@@ -16,7 +16,8 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from itertools import count, islice
+from functools import partial
+from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
@@ -27,12 +28,14 @@ import torch
 from benchmarks.common import print_json, print_table
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
+from nmtkit.data.batch import make_batch
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position
+from nmtkit.runtime.devices import background_thread
 from nmtkit.runtime.workers import Worker, ended_early
 from nmtkit.training.distributed import Ranks
-from nmtkit.training.loader import NUM_AHEAD, BatchLoader
-from nmtkit.training.update_reader import UpdateReader
+from nmtkit.training.run import make_loader
+from nmtkit.training.updates import Start, UpdateLoader, UpdateReader
 
 CPU = torch.device("cpu")
 UPDATE_TOKENS = 25_000
@@ -185,10 +188,11 @@ def measure(data: Path, way: Way, text: str, num_updates: int, rounds: int) -> R
     rates, waits = [], []
     for _ in range(rounds):
         if way.workers:
-            loader = BatchLoader.of(recipe, dataset, Ranks(), CPU)
+            loader = make_loader(recipe, dataset, Ranks(), CPU)
         else:
             reader = UpdateReader.of(recipe, dataset, rank=0, num_ranks=1)
-            loader = BatchLoader(reader.updates, CPU, NUM_AHEAD if way.is_ahead else 0)
+            background = background_thread("loader") if way.is_ahead else None
+            loader = UpdateLoader(reader.updates, partial(make_batch, device=CPU), background)
         with closing(loader):
             begin = time.perf_counter()
             tokens = tokens_of_updates(loader, num_micro_batches=1)
@@ -200,13 +204,13 @@ def measure(data: Path, way: Way, text: str, num_updates: int, rounds: int) -> R
     return Rate(way.name, text, median(rates), min(rates), max(rates), median(waits))
 
 
-def tokens_of_updates(loader: BatchLoader, num_micro_batches: int) -> Iterator[int]:
+def tokens_of_updates(loader: UpdateLoader, num_micro_batches: int) -> Iterator[int]:
     """Load one update after another; yield the source and target tokens of this rank."""
-    position = Position(0, 0, 0)
-    for number in count(1):
-        loaded = loader.load(position, number, num_micro_batches)
-        position = loaded.next_position
-        yield sum(loaded.num_tokens)
+    start = Start(Position(0, 0, 0), 1, num_micro_batches)
+    while True:
+        loaded = loader.load(start)
+        start = loaded.following
+        yield sum(sum(batch.sizes) for batch in loaded.micro_batches.values())
 
 
 def memory_of_ranks(data: Path, num_ranks: int, num_updates: int) -> Memory:
@@ -233,7 +237,7 @@ def read_and_hold(connection: "Connection[Memory | None, Any]") -> None:
     torch.set_num_threads(1)
     if num_updates:
         ranks = Ranks(rank, num_ranks)
-        loader = BatchLoader.of(recipe_of("as stored", 0), Dataset.open(data), ranks, CPU)
+        loader = make_loader(recipe_of("as stored", 0), Dataset.open(data), ranks, CPU)
         for _ in islice(tokens_of_updates(loader, num_ranks), num_updates):
             pass
     connection.send(None)

@@ -16,6 +16,8 @@ from pathlib import Path
 from statistics import fmean, median
 
 from benchmarks.common import print_json, print_table
+from nmtkit.config.metrics import MetricsConfig
+from nmtkit.evaluation.metrics import make_metrics
 from nmtkit.rerank.mbr import UTILITIES, expected_utilities
 from nmtkit.text.lines import open_bytes
 from nmtkit.text.translations import read_translations
@@ -73,10 +75,11 @@ def read_samples(path: Path, num_samples: int | None) -> Iterator[list[str]]:
 
 def compare(utility: str, texts: list[str]) -> Line:
     """Choose one of the samples in both ways."""
+    (metric,) = make_metrics(MetricsConfig(metric=utility))
     start = time.perf_counter()
-    exact = expected_utilities(utility, texts, is_aggregated=False)
+    exact = expected_utilities(utility, metric, texts, is_aggregated=False)
     between = time.perf_counter()
-    aggregated = expected_utilities(utility, texts, is_aggregated=True)
+    aggregated = expected_utilities(utility, metric, texts, is_aggregated=True)
     end = time.perf_counter()
     best, other = (values.index(max(values)) for values in (exact, aggregated))
     return Line(

@@ -14,6 +14,7 @@ import argparse
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from statistics import median
 
 import numpy as np
@@ -24,15 +25,20 @@ from benchmarks.live_memory import LiveMemory
 from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import RuntimeConfig, TrainRecipe
 from nmtkit.config.toml import build
-from nmtkit.model.estimate.cost import count_parameters
-from nmtkit.model.estimate.memory import BFLOAT16_BYTES, FLOAT32_BYTES, TrainingMemory
-from nmtkit.model.kernels.product_sizes import chunk_size
+from nmtkit.config.training import TrainingConfig
+from nmtkit.data.batch import eos_batch
+from nmtkit.model.cost import (
+    BFLOAT16_BYTES,
+    FLOAT32_BYTES,
+    TrainingMemory,
+    chunk_size,
+    count_parameters,
+    training_memory,
+)
 from nmtkit.model.transformer import Transformer
-from nmtkit.runtime.devices import choose_precision, set_up
-from nmtkit.runtime.memory import peak_memory, reset_peak_memory
-from nmtkit.training.memory_search import batches_of
+from nmtkit.runtime.devices import choose_precision, peak_memory, reset_peak_memory, set_up
 from nmtkit.training.objective import Objective
-from nmtkit.training.optimizer import make_adam
+from nmtkit.training.optimizer import make_optimizer
 
 PRECISIONS = {"float32": FLOAT32_BYTES, "bfloat16": BFLOAT16_BYTES}
 LENGTHS = (20, 30)
@@ -82,16 +88,14 @@ def main() -> None:
         for one in found
     ]
     print_table([("update", "counted MiB", "measured MiB", "ratio", "seconds"), *rows])
+    chunk = chunk_size(options.vocab_size, "cuda")
     largest = {
-        _label(shape, precision, checkpointing): [
-            counted(shape, options.vocab_size, precision, checkpointing, "cuda").largest_batch(
-                memory * GB
-            )
+        _label(shape, *way): [
+            counted(shape, *way, options.vocab_size, chunk).largest_update(memory * GB)
             for memory in options.memory
         ]
         for shape in options.shapes
-        for precision in PRECISIONS
-        for checkpointing in (False, True)
+        for way in product(PRECISIONS, (False, True))
     }
     header = ("tokens per side at most", *(f"{memory:g} GB" for memory in options.memory))
     print_table([header, *((name, *map(str, sizes)) for name, sizes in largest.items())])
@@ -103,18 +107,13 @@ def _label(shape: str, precision: str, checkpointing: bool) -> str:
 
 
 def counted(
-    shape: str, vocab_size: int, precision: str, checkpointing: bool, device: str
+    shape: str, precision: str, checkpointing: bool, vocab_size: int, chunk_tokens: int
 ) -> TrainingMemory:
-    """Return the memory estimate of a preset on a kind of device."""
+    """Return the memory estimate of a preset."""
     config = build(TrainRecipe, PRESETS[shape]).model
     parameters = count_parameters(config, vocab_size, vocab_size, is_shared=True)
-    return TrainingMemory(
-        config,
-        parameters,
-        vocab_size,
-        PRECISIONS[precision],
-        checkpointing,
-        chunk_size(vocab_size, device),
+    return training_memory(
+        config, parameters, vocab_size, PRECISIONS[precision], checkpointing, chunk_tokens
     )
 
 
@@ -135,14 +134,14 @@ class Updates:
         plain.to(device)
         recomputed.load_state_dict(plain.state_dict(keep_vars=True), assign=True)  # shared
         self.models = {False: plain.train(), True: recomputed.train()}
-        self.adam = make_adam(plain, recipe.training)
-        lengths = np.resize(LENGTHS, (options.tokens // int(np.mean(LENGTHS)), 1)).repeat(2, axis=1)
-        (self.batch,) = batches_of(iter([lengths]), device)
+        self.adam = make_optimizer(plain, recipe.training)
+        lengths = np.resize(LENGTHS, options.tokens // int(np.mean(LENGTHS))).tolist()
+        self.batch = eos_batch(lengths, lengths, device)
 
     def run(self, precision: str, checkpointing: bool) -> None:
         """Run the update."""
         low = choose_precision(precision, self.device, trained_size=None)
-        objective = Objective(self.models[checkpointing], 0.1, low)
+        objective = Objective(self.models[checkpointing], TrainingConfig(), low)
         objective(self.batch).loss.backward()
         self.adam.step()
         self.adam.zero_grad()
@@ -182,8 +181,9 @@ def measure_shape(
         ]
         times = map(median, zip(*rounds, strict=True))
         for checkpointing, peak, seconds in zip((False, True), peaks, times, strict=True):
-            memory = counted(shape, options.vocab_size, precision, checkpointing, device.type)
-            need = memory.peak(*updates.batch.sizes)
+            chunk = min(chunk_size(options.vocab_size, device.type), options.tokens)
+            memory = counted(shape, precision, checkpointing, options.vocab_size, chunk)
+            need = memory.fixed + memory.per_token * options.tokens
             yield Measured(shape, precision, checkpointing, need, peak, seconds)
 
 

@@ -26,6 +26,7 @@ from benchmarks.common import MIB, print_json, print_table
 from nmtkit.data.binary import FORMAT, TRAIN, VERSION, Contents, Dataset, shard_name
 from nmtkit.data.sampler import Position, Sampler, check_budget
 from nmtkit.storage.durable import read_manifest
+from nmtkit.storage.json_data import decode
 from nmtkit.storage.manifest import MANIFEST
 
 UPDATE_TOKENS = 25_000
@@ -105,7 +106,7 @@ def open_and_plan(folder: Path, connection: "Connection[Any, Any]") -> None:
         steps.append(Step(num_pairs, name, seconds, getrusage(RUSAGE_SELF).ru_maxrss / MIB))
         return result
 
-    contents = Contents.from_manifest(json.loads((folder / MANIFEST).read_bytes()))
+    contents = decode(Contents, json.loads((folder / MANIFEST).read_bytes()))
     num_pairs = sum(map(sum, contents.shards))
     dataset: Dataset = timed("open the dataset", lambda: Dataset.open(folder))
     shards = dataset.train

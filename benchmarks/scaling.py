@@ -39,17 +39,16 @@ from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.config.training import ModelConfig
-from nmtkit.model.estimate.cost import (
+from nmtkit.model.cost import (
     BACKWARD_AND_FORWARD,
+    FLOAT32_BYTES,
     Workload,
     count_parameters,
     training_operations,
 )
-from nmtkit.model.estimate.device_rates import BFLOAT16, PEAK_RATES
-from nmtkit.model.estimate.memory import FLOAT32_BYTES
 from nmtkit.model.transformer import Transformer
 from nmtkit.progress.records import TrainingRecord
-from nmtkit.runtime.parent_process import is_launched
+from nmtkit.runtime.environment import is_launched
 from nmtkit.training.distributed import Ranks, join_ranks
 
 DEVICES = (1, 2, 4, 8, 16, 32, 64)
@@ -59,7 +58,9 @@ IN_A_MACHINE = 8
 LENGTH = 25
 """Tokens per sentence on either side."""
 
-DEVICE = "H200"
+PEAK_RATE = 989e12
+"""Peak operations per second of an H200 in bfloat16, without sparsity (NVIDIA's data sheet)."""
+
 SHARE_OF_PEAK = 0.4
 """Share of the peak that passes reach. Source: NVIDIA's log of MLPerf training 0.7, the big model
 on 8 A100: 41 %."""
@@ -114,9 +115,7 @@ def main() -> None:
     parser.add_argument("--shape", choices=PRESETS, help="base; with --check, small")
     parser.add_argument("--vocab-size", type=int, default=37_000)
     parser.add_argument("--update-tokens", type=int, default=25_000)
-    parser.add_argument(
-        "--device-rate", type=float, default=SHARE_OF_PEAK * PEAK_RATES[DEVICE][BFLOAT16]
-    )
+    parser.add_argument("--device-rate", type=float, default=SHARE_OF_PEAK * PEAK_RATE)
     parser.add_argument(
         "--least-ms", type=float, default=LEAST_MS, help="shortest time of an update's passes"
     )

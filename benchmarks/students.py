@@ -24,14 +24,15 @@ from benchmarks.common import print_json, print_table
 from nmtkit.config.metrics import MetricsConfig
 from nmtkit.config.schema import RuntimeConfig, SearchConfig, TranslateRecipe
 from nmtkit.config.translation import TranslationConfig
+from nmtkit.decoding.answers import Request
 from nmtkit.decoding.loading import load_translator
 from nmtkit.errors import ConfigError
 from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.interop.conversion import export
 from nmtkit.interop.parity import import_extra
 from nmtkit.storage.model_folder import load_model
-from nmtkit.storage.model_path import find_model
-from nmtkit.text.lines import read_lines
+from nmtkit.storage.run_folder import find_model
+from nmtkit.text.lines import numbered_chunks, read_lines
 
 BATCH = 64
 CPU = torch.device("cpu")
@@ -122,7 +123,13 @@ def own(path: Path, search: SearchConfig, shortlist: str, threads: int) -> Trans
         runtime=RuntimeConfig(device="cpu", threads=threads),
     )
     translator = load_translator([path], recipe, print)
-    return lambda sources: list(translator.translate(sources))
+
+    def translate(sources: Sequence[str]) -> list[str]:
+        chunks = numbered_chunks(map(Request, sources), recipe.translation.chunk_lines)
+        results = translator.answer_all(chunks)
+        return [answer.translation.text for result in results for answer in result.answers]
+
+    return translate
 
 
 def by_peer(

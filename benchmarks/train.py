@@ -38,10 +38,10 @@ from benchmarks.common import (
 from benchmarks.products import Pools, Product, record, seconds_of
 from benchmarks.update_parts import PARTS, REST, Clock, timed_parts
 from benchmarks.updates import Workbench, make_dataset, settings_of
-from nmtkit.model.estimate.cost import Workload, training_operations
-from nmtkit.model.kernels.product_sizes import TRAINING_SIZES, padded_size
+from nmtkit.model.cost import Workload, training_operations
+from nmtkit.model.kernels.training import TRAINING_SIZES, padded_size
 from nmtkit.progress.records import TrainingRecord
-from nmtkit.runtime.memory import peak_memory
+from nmtkit.runtime.devices import peak_memory
 from nmtkit.training.distributed import Ranks
 
 UNIT = "tgt tok/s"

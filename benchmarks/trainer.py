@@ -18,9 +18,8 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from benchmarks.common import print_json, print_table
-from nmtkit.config.fields import Values
 from nmtkit.config.presets import PRESETS
-from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.schema import TrainRecipe, Values
 from nmtkit.config.toml import build, read_values
 from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.progress.records import TrainingRecord, ValidationRecord
@@ -133,14 +132,14 @@ def read(config: Path) -> Values:
 def train_timed(recipe: TrainRecipe, data: Path, folder: Path) -> Run:
     """Train, and time how long each save makes training wait."""
     pauses: list[float] = []
-    save_if = Saver.save_if
+    save_if_due = Saver.save_if_due
 
-    def timed(self: Saver, is_due: bool) -> None:
+    def timed(self: Saver) -> None:
         start = time.perf_counter()
-        save_if(self, is_due)
+        save_if_due(self)
         pauses.append(time.perf_counter() - start)
 
-    Saver.save_if = timed  # type: ignore[method-assign]
+    Saver.save_if_due = timed  # type: ignore[method-assign]
     train(recipe, data, folder)
     records = list(MetricsLog(RunFolder(folder).metrics_path).records())
     return Run(

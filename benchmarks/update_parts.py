@@ -18,11 +18,11 @@ from torch import Tensor
 from nmtkit.model.transformer import Transformer
 from nmtkit.training import objective, trainer
 from nmtkit.training.distributed import Ranks
-from nmtkit.training.loader import BatchLoader
 from nmtkit.training.state import TrainState
+from nmtkit.training.updates import UpdateLoader
 
 PARTS: dict[str, list[tuple[Any, str]]] = {
-    "data": [(BatchLoader, "load")],
+    "data": [(UpdateLoader, "load")],
     "forward": [(Transformer, "encode"), (Transformer, "decode")],
     "loss": [(objective, "smoothed_cross_entropy")],
     "backward": [(Tensor, "backward")],

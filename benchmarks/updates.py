@@ -1,29 +1,25 @@
 """The updates of `nmtkit train` as benchmarks run them, without logging, saving or validation."""
 
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from benchmarks.common import module
-from nmtkit.config.fields import Values
 from nmtkit.config.presets import PRESETS
-from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.schema import TrainRecipe, Values
 from nmtkit.config.toml import build
 from nmtkit.progress.records import TrainingRecord
 from nmtkit.progress.reporter import SilentReporter
 from nmtkit.runtime.devices import set_up
+from nmtkit.signals import StopRequest
 from nmtkit.storage.run_folder import RunFolder
-from nmtkit.training.compiling import choose_execution
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.run import make_train_state, make_trainer, open_dataset
-from nmtkit.training.state import Progress, RunContext
-from nmtkit.training.stopping import StopRequest
+from nmtkit.training.state import Execution, Progress, RunContext
 from nmtkit.training.trainer import Trainer
 from nmtkit.training.validation import ValidationHistory
 
@@ -56,14 +52,13 @@ class Workbench:
         recipe = build(TrainRecipe, settings)
         device = set_up(recipe.runtime)
         dataset = open_dataset(recipe, data_dir)
-        report = partial(print, file=sys.stderr)
         with tempfile.TemporaryDirectory() as folder:
             context = RunContext(
                 recipe=recipe,
                 dataset=dataset,
                 folder=RunFolder(Path(folder)),
                 device=device,
-                execution=choose_execution(recipe, dataset.codec.target.size, device, report),
+                execution=Execution.of(recipe, device),
                 ranks=ranks,
                 stop=StopRequest(),  # not entered: a signal ends a benchmark immediately
                 reporter=SilentReporter(),
@@ -86,14 +81,13 @@ class Workbench:
 
     def run(self, num_updates: int) -> None:
         """Run the next updates."""
-        self.trainer.finish_update()  # of the last call
-        self.trainer.meter.clear(self.trainer.train_state.progress)
+        self.trainer.meter.clear()
         for _ in range(num_updates):
             self.trainer.update()
 
     def record(self) -> TrainingRecord:
         """Return the sums of the last call of `run`."""
-        self.trainer.finish_update()
+        self.trainer.read_results()
         return self.trainer.meter.record(self.trainer.train_state.progress, learning_rate=0.0)
 
 

@@ -1,12 +1,16 @@
 """Write docs/migrating.md from the table of other toolkits. Run `python docs/make_migrating.py`."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
-from nmtkit_cli.counterparts import TOOLKITS, Row
-from nmtkit_cli.other_toolkits import COUNTERPARTS
-from nmtkit_cli.unknown_options import described
+from nmtkit.config.other_toolkits import Row, rows
+
+TOOLKITS = (
+    *("fairseq", "OpenNMT-py", "Marian", "Sockeye", "JoeyNMT", "Hugging Face"),
+    *("sacreBLEU", "CTranslate2"),
+)
+"""The columns of the tables."""
 
 TARGET = Path("docs/migrating.md")
 HEAD = """\
@@ -47,26 +51,31 @@ and Marian itself are not.
 
 def render() -> str:
     """Return the page as Markdown."""
-    return HEAD + "".join(_section(command, rows) for command, rows in COUNTERPARTS.items())
+    of_commands: dict[str, list[Row]] = {}
+    for (command, _), row in rows().items():
+        known = of_commands.setdefault(command, [])
+        if row not in known:
+            known.append(row)
+    return HEAD + "".join(map(_section, of_commands, of_commands.values()))
 
 
-def _section(command: str, rows: Iterable[Row]) -> str:
-    names = [row.names() for row in rows]
-    toolkits = [one for one in TOOLKITS.values() if any(one in named for named in names)]
+def _section(command: str, rows: Sequence[Row]) -> str:
+    toolkits = [one for one in TOOLKITS if any(one in row.names for row in rows)]
     lines = [["here", *toolkits], ["---"] * (len(toolkits) + 1)]
-    for row, named in zip(rows, names, strict=True):
-        cells = (", ".join(f"`{name}`" for name in named.get(one, [])) for one in toolkits)
-        lines.append([_here(row), *cells])
+    for row in rows:
+        if not any(row.names.get(one) for one in toolkits):
+            continue  # only people try it
+        named = [row.names.get(one, "").split() for one in toolkits]
+        lines.append([_here(row), *(", ".join(f"`{name}`" for name in names) for names in named)])
     table = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
     return f"\n## nmtkit {command}\n\n{table}"
 
 
 def _here(row: Row) -> str:
-    text = described(row) if row.here else f"leave it out: {row.note}"
+    values = [f"`{theirs}` is {here}" for theirs, here in row.values.items()]
+    text = "; ".join([row.described(), *values]).replace("{value}", "VALUE")
     # Options and arguments are code; some parts of a note are code already.
-    pattern = r"`[^`]*`|(?<![\w-])--?[a-z][\w-]*|\b[A-Z_.]{3,}\b"
-    values = [f"`{theirs}` is `{here}`" for theirs, here in row.values.items()]
-    return "; ".join([re.sub(pattern, _as_code, text), *values])
+    return re.sub(r"`[^`]*`|(?<![\w-])--?[a-z][\w-]*|\b[A-Z_.]{3,}\b", _as_code, text)
 
 
 def _as_code(match: re.Match[str]) -> str:

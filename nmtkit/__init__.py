@@ -2,7 +2,7 @@ r"""Train and run sequence-to-sequence Transformers.
 
 import nmtkit
 
-translator = nmtkit.load("model/", beam=8)
+translator = nmtkit.load("model/", search=nmtkit.SearchConfig(beam=8))
 for translation in translator.translate(["A sentence.", "And another one."]):
     print(translation.text)
 
@@ -17,14 +17,30 @@ from nmtkit.version import __version__
 
 if TYPE_CHECKING:
     from nmtkit.api import Translator, evaluate, load
+    from nmtkit.config.metrics import MetricsConfig, SignificanceConfig
+    from nmtkit.config.schema import RuntimeConfig, SearchConfig
+    from nmtkit.config.translation import (
+        ConstraintsConfig,
+        OutputConfig,
+        SamplingConfig,
+        TranslationConfig,
+    )
     from nmtkit.decoding.answers import Translation
     from nmtkit.decoding.scorer import ScoredLine
     from nmtkit.evaluation.metric import Score
 else:
     _HOMES = {
+        "ConstraintsConfig": "nmtkit.config.translation",
+        "MetricsConfig": "nmtkit.config.metrics",
+        "OutputConfig": "nmtkit.config.translation",
+        "RuntimeConfig": "nmtkit.config.schema",
+        "SamplingConfig": "nmtkit.config.translation",
         "Score": "nmtkit.evaluation.metric",
         "ScoredLine": "nmtkit.decoding.scorer",
+        "SearchConfig": "nmtkit.config.schema",
+        "SignificanceConfig": "nmtkit.config.metrics",
         "Translation": "nmtkit.decoding.answers",
+        "TranslationConfig": "nmtkit.config.translation",
         "Translator": "nmtkit.api",
         "evaluate": "nmtkit.api",
         "load": "nmtkit.api",
@@ -44,13 +60,21 @@ else:
 
 __all__ = [
     "ConfigError",
+    "ConstraintsConfig",
     "DamagedError",
     "DataError",
+    "MetricsConfig",
     "NmtkitError",
+    "OutputConfig",
     "ResourceError",
+    "RuntimeConfig",
+    "SamplingConfig",
     "Score",
     "ScoredLine",
+    "SearchConfig",
+    "SignificanceConfig",
     "Translation",
+    "TranslationConfig",
     "Translator",
     "__version__",
     "evaluate",

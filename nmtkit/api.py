@@ -7,24 +7,34 @@ nmtkit.decoding and nmtkit.evaluation, which are imported when they are needed.
 import os
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from numbers import Integral, Real
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, NoReturn, Unpack
+from typing import TYPE_CHECKING, NoReturn
 
-from nmtkit.config.fields import fields_of, values_of
-from nmtkit.config.keywords import (
-    ScoreSettings,
-    TranslateSettings,
-    as_arguments,
-    documented,
-    naming_arguments,
-    recipe_of_keywords,
+from nmtkit.config.metrics import BreakdownConfig, MetricsConfig, SignificanceConfig
+from nmtkit.config.problems import placed, raise_problems, without_effect
+from nmtkit.config.schema import (
+    AnyRecipe,
+    RuntimeConfig,
+    ScoreRecipe,
+    ScoringConfig,
+    SearchConfig,
+    TranslateRecipe,
+    Value,
+    Values,
+    sections_of,
+    values_of,
 )
-from nmtkit.config.metrics import BreakdownConfig
-from nmtkit.config.schema import ScoreRecipe, ScoringConfig, TranslateRecipe
-from nmtkit.errors import ConfigError, DataError
-from nmtkit.runtime.environment import shorten_spinning
+from nmtkit.config.translation import (
+    ConstraintsConfig,
+    OutputConfig,
+    SamplingConfig,
+    TranslationConfig,
+)
+from nmtkit.config.validate import check_recipe, check_values
+from nmtkit.errors import DataError
+from nmtkit.runtime.environment import short_spinning
 from nmtkit.text.lines import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
@@ -34,66 +44,91 @@ if TYPE_CHECKING:
 
 ModelPath = str | os.PathLike[str]
 
+COMMAND_SETTINGS = (
+    # Results are objects with scores; all lines are given, and one process translates them.
+    *("input_format", "output_format", "scores", "chunk_lines", "stream", "devices"),
+    # One system is scored, and its references are given.
+    *("test_set", "metric_command", "paired_bs", "paired_ar", "trials"),
+)
+"""Settings of commands that have no effect in Python."""
 
-@documented(TranslateRecipe, TranslateSettings)
+_TRANSLATE, _SCORE = TranslateRecipe(), ScoreRecipe()
+
+
 def load(
-    model: ModelPath, /, *models: ModelPath, **settings: Unpack[TranslateSettings]
+    *models: ModelPath,
+    search: SearchConfig = _TRANSLATE.search,
+    constraints: ConstraintsConfig = _TRANSLATE.constraints,
+    sampling: SamplingConfig = _TRANSLATE.sampling,
+    output: OutputConfig = _TRANSLATE.output,
+    translation: TranslationConfig = _TRANSLATE.translation,
+    runtime: RuntimeConfig = _TRANSLATE.runtime,
 ) -> "Translator":
     """Load a model, ready to translate and to score.
 
+    The other arguments are the sections of the settings of `nmtkit translate`.
+
     Args:
-        model: a model, a checkpoint or a run.
-        models: more of them with the same vocabulary, for an ensemble.
-        settings: options of `nmtkit translate`, listed below.
+        models: a model, a checkpoint or a run; several with the same vocabulary are an ensemble.
+        search: beam and longest translation.
+        constraints: what translations may contain.
+        sampling: samples instead of the best translations.
+        output: the number of translations, and their annotations.
+        translation: precision, batches, long lines.
+        runtime: device and threads.
 
     Raises:
-        ConfigError: a setting is unknown, out of range, without effect, or contradicts another; the
+        ConfigError: a setting is out of range, without effect, or contradicts another; the
             vocabularies differ; the device is missing.
         DamagedError: a model is missing, damaged or incompatible.
         ResourceError: a model cannot be read.
     """
-    for one in (model, *models):
-        if not isinstance(one, str | os.PathLike):
-            raise TypeError(f"model must be a path, not {type(one).__name__}")
-    paths = [Path(one) for one in (model, *models)]
-    known = TranslateSettings.__annotations__
+    if not models:
+        raise TypeError("load needs the path of a model")
+    for model in models:
+        if not isinstance(model, str | os.PathLike):
+            raise TypeError(f"model must be a path, not {type(model).__name__}")
+    recipe = TranslateRecipe(
+        search=search,
+        constraints=constraints,
+        sampling=sampling,
+        output=output,
+        translation=translation,
+        runtime=runtime,
+    )
     # The output format that uses all settings of results.
-    recipe = recipe_of_keywords(TranslateRecipe, known, settings, {"output_format": "json"})
-    return Translator(paths, recipe)
+    return Translator([Path(one) for one in models], _checked(recipe, {"output_format": "json"}))
 
 
-@documented(ScoreRecipe, ScoreSettings)
 def evaluate(
     hypotheses: Iterable[str],
     references: Iterable[str],
     /,
     *more_references: Iterable[str],
-    **settings: Unpack[ScoreSettings],
+    metrics: MetricsConfig = _SCORE.metrics,
+    significance: SignificanceConfig = _SCORE.significance,
 ) -> "list[Score]":
-    """Score translations against one or more references, in the order of `metric`.
+    """Score translations against one or more references, in the order of the metrics.
 
     Args:
         hypotheses: the translations.
         references: the reference of each translation.
         more_references: further references of each translation.
-        settings: options of `nmtkit score`, listed below; `metric` may be a list.
+        metrics: the metrics, and their settings.
+        significance: confidence intervals.
 
     Returns:
         the scores of each metric; most metrics have one.
 
     Raises:
-        ConfigError: a setting is unknown, out of range, without effect, or contradicts another; a
-            metric is repeated.
+        ConfigError: a setting is out of range, without effect, or contradicts another.
         DataError: there are no translations, the numbers of lines differ, or a line is malformed.
     """
     from nmtkit.evaluation.evaluate import evaluate, line_type
     from nmtkit.evaluation.metrics import make_metrics
     from nmtkit.evaluation.texts import Text, Texts
 
-    if isinstance(metric := settings.get("metric"), list | tuple):
-        _check_metrics([str(name) for name in metric])
-        settings["metric"] = ",".join(map(str, metric))
-    recipe = recipe_of_keywords(ScoreRecipe, ScoreSettings.__annotations__, settings, {})
+    recipe = _checked(ScoreRecipe(metrics=metrics, significance=significance), {})
     names = ["references", *(f"references {n}" for n in range(2, 2 + len(more_references)))]
     texts = Texts(
         [Text("hypotheses", _lines(hypotheses, "hypotheses"))],
@@ -102,12 +137,11 @@ def evaluate(
             for name, lines in zip(names, (references, *more_references), strict=True)
         ],
     )
-    with naming_arguments():
-        texts.check()
-        for message in line_type(recipe.metrics).input_warnings(texts):
-            warnings.warn(as_arguments(message), stacklevel=2)
-        metrics = make_metrics(recipe.metrics)
-        found = evaluate(texts, metrics, recipe.significance, BreakdownConfig())
+    texts.check()
+    for message in line_type(recipe.metrics).input_warnings(texts, recipe.metrics):
+        warnings.warn(message, stacklevel=2)
+    made = make_metrics(recipe.metrics)
+    found = evaluate(texts, made, recipe.significance, BreakdownConfig())
     return [score for (score,) in found.scores]
 
 
@@ -119,17 +153,15 @@ class Translator:
 
     def __init__(self, paths: Sequence[Path], recipe: TranslateRecipe) -> None:
         """Load the models."""
-        shorten_spinning()
-        from nmtkit.decoding.loading import load_translator
-
         self._paths = paths
         self._recipe = recipe
         self._lock = Lock()
         self._warnings: list[str] = []
-        with naming_arguments():
+        with short_spinning():
+            from nmtkit.decoding.loading import load_translator
+
             self._translator = load_translator(paths, recipe, self._warnings.append)
-            messages = [as_arguments(message) for message in self._warnings]
-        for message in messages:
+        for message in self._warnings:
             warnings.warn(message, stacklevel=3)
 
     def translate(
@@ -147,7 +179,7 @@ class Translator:
             DataError: a line is malformed, or too long and `on_too_long` is "error"; no
                 translation satisfies the constraints.
         """
-        from nmtkit.decoding.input_formats import Request
+        from nmtkit.decoding.answers import Request
 
         sources = _lines(lines, "lines")
         prefixes = [""] * len(sources)
@@ -155,14 +187,13 @@ class Translator:
             prefixes = _lines(target_prefixes, "target_prefixes")
         _check_equal_lengths(sources, prefixes, "lines", "target_prefixes")
         requests = [*map(Request, sources, prefixes)]
-        with self._lock, naming_arguments():
+        with self._lock:
             self._warnings.clear()
             results = [*self._translator.answer_all([(1, requests)])]
-            messages = [as_arguments(message) for message in self._warnings]
+            messages = [*self._warnings]
         for message in messages:
             warnings.warn(message, stacklevel=2)
-        found = [answer.translations for result in results for answer in result.answers]
-        return [replace(n_best[0], n_best=tuple(n_best)) for n_best in found]
+        return [answer.translation for result in results for answer in result.answers]
 
     def score(
         self,
@@ -182,23 +213,28 @@ class Translator:
             ConfigError: max_length is out of range.
             DataError: a line is malformed or too long, or the numbers of lines differ.
         """
-        given = {"max_length": max_length}
-        implied = {"max_tokens": self._recipe.translation.max_tokens}
-        config = recipe_of_keywords(ScoreRecipe, given, given, implied).scoring
+        from nmtkit.decoding.scorer import line_names
+
+        max_tokens = self._recipe.translation.max_tokens
+        scoring = ScoringConfig(max_length=max_length, max_tokens=max_tokens)
+        config = _checked(ScoreRecipe(scoring=scoring), {}).scoring
         pairs = _lines(sources, "sources"), _lines(targets, "targets")
         _check_equal_lengths(*pairs, "sources", "targets")
-        with self._lock, naming_arguments():
+        with self._lock:
             scorer = self._translator.scorer(config)
-            return scorer.score_chunk([*zip(*pairs, strict=True)], 1)
+            return scorer.score([*zip(*pairs, strict=True)], line_names(1))
 
     def __repr__(self) -> str:
         """Return models and settings as in the call of `load`; defaults are left out."""
-        fields, values = fields_of(TranslateRecipe), values_of(self._recipe)
-        arguments = [repr(str(path)) for path in self._paths] + [
-            f"{name}={values[name]!r}"
-            for name in TranslateSettings.__annotations__
-            if values[name] != fields[name].default
-        ]
+        arguments = [repr(str(path)) for path in self._paths]
+        for section, kind in sections_of(TranslateRecipe).items():
+            changed = [
+                f"{name}={value!r}"
+                for name, value in vars(getattr(self._recipe, section)).items()
+                if value != getattr(kind(), name) and name not in COMMAND_SETTINGS
+            ]
+            if changed:
+                arguments.append(f"{section}={kind.__name__}({', '.join(changed)})")
         return f"nmtkit.load({', '.join(arguments)})"
 
     def __reduce__(self) -> NoReturn:
@@ -206,6 +242,36 @@ class Translator:
         raise TypeError(
             "a Translator cannot be pickled or copied; call nmtkit.load in each process"
         )
+
+
+def _checked(recipe: AnyRecipe, implied: Values) -> AnyRecipe:
+    """Return a recipe with checked values, and others that are implied.
+
+    Raises:
+        TypeError: a section has another type.
+        ConfigError: all problems of its values.
+    """
+    for section, kind in sections_of(type(recipe)).items():
+        if not isinstance(value := getattr(recipe, section), kind):
+            found = type(value).__name__
+            raise TypeError(f"{section} must be a nmtkit.{kind.__name__}, not {found}")
+    given = {name: _plain(value) for name, value in values_of(recipe).items()}
+    values, bad = check_values(type(recipe), given)
+    names = tuple(name for name in COMMAND_SETTINGS if name in given)
+    idle = placed(recipe, without_effect(recipe, names, "in Python"))
+    checked, problems = check_recipe(type(recipe), {**values, **implied}, [*bad, *idle])
+    raise_problems(problems)
+    return checked
+
+
+def _plain(value: Value) -> Value:
+    """Convert paths, numbers of NumPy and devices of torch, whatever the annotation says."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Real) and not isinstance(value, bool):
+        return int(value) if isinstance(value, Integral) else float(value)
+    # By its name, because torch is imported by the first `load` only.
+    return str(value) if type(value).__qualname__ == "device" else value
 
 
 def _lines(lines: Iterable[str], name: str) -> list[str]:
@@ -234,14 +300,6 @@ def _lines(lines: Iterable[str], name: str) -> list[str]:
                 "decode the text again, with its encoding"
             ) from None
     return texts
-
-
-def _check_metrics(names: Sequence[str]) -> None:
-    if not names:
-        raise ConfigError("metric is an empty list; name a metric, such as bleu")
-    for name in names:
-        if names.count(name) > 1:
-            raise ConfigError(f"metric names {name!r} {names.count(name)} times; name it once")
 
 
 def _check_equal_lengths(

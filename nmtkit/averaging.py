@@ -1,26 +1,19 @@
 """Checkpoint averaging: a model with the mean weights of others. Source: paper, section 6.1."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
+from nmtkit.config.schema import TrainRecipe, fields_of, values_of
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.progress.counting import SILENT, WorkReporter
 from nmtkit.storage.manifest import Json
 from nmtkit.storage.model_description import TENSORS, ancestors, describe_model, identify
-from nmtkit.storage.model_folder import (
-    LoadedModel,
-    make_model,
-    open_tensors,
-    with_ties,
-    write_model,
-)
-from nmtkit.storage.model_path import find_model
-from nmtkit.storage.run_folder import is_run
+from nmtkit.storage.model_folder import open_tensors, with_ties, write_model
+from nmtkit.storage.run_folder import CHECKPOINTS, find_model, is_run
 
 
 @dataclass(frozen=True)
@@ -31,20 +24,22 @@ class _Source:
         folder: the model folder.
         manifest: its manifest.
         settings: fingerprint of the codec and values of the configuration, by name.
+        run: what all checkpoints of a run have in common, by name.
         types: data type and shape of each parameter.
     """
 
     folder: Path
     manifest: dict[str, Any]
     settings: dict[str, object]
+    run: dict[str, object]
     types: dict[str, str]
 
 
 def average(
     folders: Sequence[Path],
     out: Path,
-    fields: Mapping[str, Json],
     overwrite: bool,
+    different_runs: bool,
     reporter: WorkReporter = SILENT,
 ) -> None:
     """Write a model folder whose parameters are the mean of the parameters of others.
@@ -55,17 +50,17 @@ def average(
     Args:
         folders: the models, at least one; a model may be given twice.
         out: the folder to write.
-        fields: fields of its manifest in addition to the sources of the mean.
         overwrite: replace an existing model folder.
+        different_runs: whether the models may be of different runs.
         reporter: receives the progress.
 
     Raises:
-        ConfigError: a folder is a run, or `out` cannot be used.
+        ConfigError: a folder is a run, models are of different runs, or `out` cannot be used.
         DamagedError: a model is incomplete or not finite, or two models differ in more than the
             values of parameters.
         ResourceError: `out` cannot be written.
     """
-    sources = _read_sources(folders)
+    sources = _read_sources(folders, different_runs)
     newest = _newest(sources)
     origin: dict[str, Json] = {
         "update": _update(newest),
@@ -74,7 +69,7 @@ def average(
     }
     described = describe_model(newest.folder)
     mean = with_ties(_mean(sources, reporter), described)
-    write_model(out, mean, described.recipe, described.codec, {**origin, **fields}, overwrite)
+    write_model(out, mean, described.recipe, described.codec, origin, overwrite)
 
 
 def _identify(source: _Source) -> Json:
@@ -93,29 +88,20 @@ def _common_provenance(newest: _Source, sources: Sequence[_Source]) -> Json:
     return {name: value for name, value in provenance.items() if name != "parents"}
 
 
-def load_mean(
-    folders: Sequence[Path], device: torch.device, reporter: WorkReporter = SILENT
-) -> LoadedModel:
-    """Load the model that `average` would write onto a device; raises as `average` does."""
-    sources = _read_sources(folders)
-    folder = _newest(sources).folder
-    described = describe_model(folder)
-    return make_model(described, with_ties(_mean(sources, reporter), described), folder, device)
-
-
-def _read_sources(folders: Sequence[Path]) -> list[_Source]:
+def _read_sources(folders: Sequence[Path], different_runs: bool) -> list[_Source]:
     assert folders
-    sources = [_read_source(folder) for folder in folders]
-    for source in sources[1:]:
-        _check_compatible(sources[0], source)
+    first, *others = sources = [_read_source(folder) for folder in folders]
+    for source in others:
+        _check_compatible(first, source)
+        if not different_runs:
+            _check_same_run(first, source)
     return sources
 
 
 def _read_source(path: Path) -> _Source:
     if is_run(path):
         raise ConfigError(
-            f"{path}: is a run, not a checkpoint; name its checkpoints, or add --last, --best or "
-            "--try"
+            f"{path}: is a run, not a checkpoint; name its checkpoints, or give one run alone"
         )
     folder = find_model(path)
     described = describe_model(folder)
@@ -126,7 +112,13 @@ def _read_source(path: Path) -> _Source:
         "the codec": described.codec.fingerprint,
         **{f"[model.{name}]": value for name, value in vars(described.recipe.model).items()},
     }
-    return _Source(folder, described.manifest, settings, types)
+    fields, values = fields_of(TrainRecipe), values_of(described.recipe)
+    run = {
+        "the dataset": described.manifest["provenance"].get("dataset"),
+        "the ancestors": ancestors(described.manifest),
+        **{name: values[name] for name, one in fields.items() if not one.may_change_on_resume},
+    }
+    return _Source(folder, described.manifest, settings, run, types)
 
 
 def _check_compatible(first: _Source, other: _Source) -> None:
@@ -138,6 +130,18 @@ def _check_compatible(first: _Source, other: _Source) -> None:
                 f"{others.get(name, 'missing')} in the former and {values.get(name, 'missing')} in "
                 "the latter; average checkpoints of one run"
             )
+
+
+def _check_same_run(first: _Source, other: _Source) -> None:
+    """Refuse models of different runs: their means are seldom models that translate."""
+    differ = [name for name, value in first.run.items() if other.run[name] != value]
+    parents = [one.folder.resolve().parent for one in (first, other)]
+    if differ or (parents[0] != parents[1] and all(one.name == CHECKPOINTS for one in parents)):
+        reason = f"{differ[0]} differs" if differ else "they are in different folders"
+        raise ConfigError(
+            f"{other.folder}: is of another run than {first.folder}: {reason}; average checkpoints "
+            "of one run, or add --different-runs"
+        )
 
 
 def _mean(sources: Sequence[_Source], reporter: WorkReporter) -> dict[str, Tensor]:

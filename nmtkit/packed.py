@@ -5,7 +5,7 @@ attention converts packed values to a padded block and back, with `Layout.unpack
 so padding cannot affect any other computation.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -118,6 +118,27 @@ def pack_sequences(sequences: Sequence[Sequence[int]], device: torch.device) -> 
     """
     ids = torch.tensor([i for sequence in sequences for i in sequence], dtype=torch.int64)
     return Packed(ids.to(device), Layout([len(s) for s in sequences], device))
+
+
+def batches_by_length(
+    lengths: Sequence[int], batch_tokens: int, batch_size: int
+) -> Iterator[list[int]]:
+    """Yield the indices of sequences batch by batch, the longest first.
+
+    Args:
+        lengths: tokens of each sequence.
+        batch_tokens: largest number of tokens per batch, padding to the longest sequence counted;
+            a longer sequence is a batch alone.
+        batch_size: largest number of sequences per batch.
+    """
+    assert batch_tokens > 0 < batch_size, "limits of 0 stand for those of a device"
+    order = sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True)
+    start = 0
+    while start < len(order):
+        num_fitting = batch_tokens // lengths[order[start]]
+        size = max(1, min(num_fitting, batch_size))
+        yield order[start : start + size]
+        start += size
 
 
 class _Scatter(torch.autograd.Function):

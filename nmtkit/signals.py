@@ -1,24 +1,24 @@
 """Signals that ask a command to end: SIGINT, SIGTERM, SIGUSR1 and SIGHUP.
 
 `nmtkit_cli.main` blocks them before it imports anything, so none is lost or shown as a traceback. A
-command handles them while it works: training by `nmtkit.training.stopping`, every other command by
+command handles them while it works: training by `StopRequest`, every other command by
 `ended_by_signals`. Afterwards they are blocked again, so none changes the exit code.
 """
 
-import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from types import FrameType
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+from typing import Self
+
+from nmtkit.errors import InterruptedByUserError, NmtkitError, StoppedError
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP)
 """The signals; schedulers can send SIGUSR1 before the end of a job."""
 
-_WAKE = signal.SIGURG  # sent to threads of this process alone; ignored where nothing handles it
-_WAKE_S, _LONGEST_PAUSE_S = 0.05, 5.0
-_NO_SIGNAL = 0
+_WATCH_S = 0.02
 
 
 class EndedBySignal(KeyboardInterrupt):
@@ -40,7 +40,12 @@ def handled_signals() -> list[signal.Signals]:
 
 @contextmanager
 def handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Unblock the signals and handle them; at the end, block them again if they were blocked."""
+    """Unblock the signals and handle them; at the end, block them again if they were blocked.
+
+    Python only notes a signal when it arrives, and runs its handler before a later instruction. One
+    that arrives in the microseconds before this thread waits, for a line of a pipe perhaps, is
+    handled when the wait ends or at the next signal.
+    """
     numbers = handled_signals()
 
     def handle(number: int, frame: FrameType | None) -> None:
@@ -54,65 +59,15 @@ def handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]
     before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     previous = {number: signal.signal(number, handle) for number in numbers}
     try:
-        with _waking():
-            try:
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)  # the handler may raise here
-                yield
-            finally:
-                signal.pthread_sigmask(signal.SIG_BLOCK, numbers)  # and here, the last time
+        try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)  # the handler may raise here
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_BLOCK, numbers)  # and here, the last time
     finally:
         for number, one in previous.items():
             signal.signal(number, one)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def _waking() -> Iterator[None]:
-    """Let no signal wait for what this thread, the main one, waits for.
-
-    Python only notes a signal when it arrives: its handler runs before a later instruction, or when
-    the signal interrupts a system call. One that arrives just before such a call, a read of a pipe
-    perhaps, would wait for its end. Hence another thread interrupts this one after each signal,
-    until Python has run what it noted.
-    """
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    waiting, over, is_awake = threading.get_ident(), threading.Event(), False
-
-    def awake(_number: int, _frame: FrameType | None) -> None:
-        nonlocal is_awake
-        is_awake = True
-
-    def wake() -> None:
-        nonlocal is_awake
-        while not over.is_set():
-            if set(os.read(reader, 64)) <= {_WAKE, _NO_SIGNAL}:
-                continue
-            is_awake, pause_s = False, _WAKE_S
-            # Usually the handlers have run by then; they are not to interrupt each other.
-            while not (over.wait(pause_s) or is_awake):
-                signal.pthread_kill(waiting, _WAKE)
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-
-    thread = threading.Thread(target=wake, daemon=True)
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    try:
-        thread.start()  # inherits what is blocked
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    handler = signal.signal(_WAKE, awake)
-    wakeup = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    try:
-        yield
-    finally:
-        signal.set_wakeup_fd(wakeup)
-        signal.signal(_WAKE, handler or signal.SIG_DFL)  # None: it was not Python's
-        over.set()
-        with suppress(BlockingIOError):  # a full pipe ends the wait, too
-            os.write(writer, bytes([_NO_SIGNAL]))
-        thread.join()
-        os.close(writer)
-        os.close(reader)
 
 
 @contextmanager
@@ -169,22 +124,90 @@ def ended_by_interrupt(end: Callable[[], object]) -> Iterator[None]:
 
     They stay blocked: threads that an import starts inherit this, and would receive them later.
     """
-    numbers = [signal.SIGINT, _WAKE]
+    is_over = threading.Event()
 
     def watch() -> None:
-        if signal.sigwait(numbers) == signal.SIGINT:
-            end()
+        while not is_over.is_set():
+            if signal.sigtimedwait([signal.SIGINT], _WATCH_S):
+                end()
 
     if signal.SIGINT not in handled_signals():
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
         yield
     finally:
-        assert watcher.ident is not None, "it was started"
-        signal.pthread_kill(watcher.ident, _WAKE)
+        is_over.set()
         watcher.join()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def next_request(timeout_s: float) -> signal.Signals | None:
+    """Return a blocked stop signal, waiting for one up to `timeout_s`; None if there is none."""
+    taken = signal.sigtimedwait(handled_signals(), timeout_s)
+    return signal.Signals(taken.si_signo) if taken else None
+
+
+class StopRequest:
+    """Stores the first stop signal that arrives in its context.
+
+    A second SIGINT raises KeyboardInterrupt immediately; nothing is saved then.
+    """
+
+    def __init__(self) -> None:
+        self._received: signal.Signals | None = None
+        self._is_interrupted = False
+        self._handling = handling(self._handle)
+
+    def __enter__(self) -> Self:
+        self._handling.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._handling.__exit__(kind, error, trace)
+
+    @property
+    def is_requested(self) -> bool:
+        """A signal has arrived."""
+        return self._received is not None
+
+    @property
+    def requests(self) -> list[float]:
+        """One number for each of `STOP_SIGNALS`: 1 for the signal that arrived here, else 0."""
+        return [float(self._received is number) for number in STOP_SIGNALS]
+
+    def note(self, requests: Sequence[float]) -> None:
+        """Store a signal that another rank received, if any did.
+
+        Args:
+            requests: the `requests` of all ranks, summed for each signal.
+        """
+        if self._received is None and any(requests):
+            self._received = max(zip(requests, STOP_SIGNALS, strict=True))[1]
+
+    def error(self, update: int) -> NmtkitError:
+        """Make the error that ends a stopped run.
+
+        Args:
+            update: the last update, which is saved; 0 = none.
+        """
+        assert self._received is not None, "no stop was requested"
+        kind = InterruptedByUserError if self._received is signal.SIGINT else StoppedError
+        when = f"after update {update}, which is saved" if update else "before its first update"
+        return kind(
+            f"stopped by {self._received.name} {when}; run the same command again to continue"
+        )
+
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
+        if number == signal.SIGINT and self._is_interrupted:
+            raise KeyboardInterrupt
+        self._is_interrupted |= number == signal.SIGINT
+        self._received = self._received or signal.Signals(number)

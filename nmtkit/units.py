@@ -1,9 +1,12 @@
-"""Numbers for people: durations, counts, sizes, numbers with an SI prefix, perplexities."""
+"""What people read: durations, counts, sizes, numbers with an SI prefix, perplexities, any text."""
 
 import math
+import re
 
 SECONDS_PER_MINUTE = 60
 _MEBIBYTE = 2**20
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+"""Characters that control a terminal, end a line or turn its direction, and those no text has."""
 
 
 def duration(seconds: float) -> str:
@@ -35,6 +38,11 @@ def prefixed(number: float) -> str:
             return f"{number:.3g} {prefix}"
         number /= 1000
     return f"{number:.3g} E"
+
+
+def printable(text: str) -> str:
+    """Replace what a terminal would act on by escape sequences."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def perplexity(nll: float) -> float:

@@ -7,7 +7,7 @@ import click
 from nmtkit.config.schema import AttentionRecipe
 from nmtkit_cli.command import PATH
 from nmtkit_cli.options import recipe_command
-from nmtkit_cli.streams import standard_input, warn, write_bytes
+from nmtkit_cli.streams import say_opening, standard_input, warn, write_bytes
 
 INPUT = "standard input"
 EXAMPLES = """\
@@ -32,7 +32,8 @@ def command(recipe: AttentionRecipe, model: Path) -> None:
     The page has all layers and heads of every sentence. It is one file, which a browser shows
     without a network.
     """
-    from nmtkit.decoding.input_formats import INPUT_FORMATS
+    say_opening(model)
+    from nmtkit.decoding.formats import INPUT_FORMATS
     from nmtkit.reporting.attention.view import show
     from nmtkit.text.lines import decode_lines
 

@@ -5,56 +5,67 @@ from pathlib import Path
 import click
 
 from nmtkit.units import counted
-from nmtkit_cli.command import FOLDER, PATH, Command, count_option, given_one, read_counts
-from nmtkit_cli.streams import say, warn, work_reporter
+from nmtkit_cli.command import FOLDER, PATH, Command, count_option, given_one
+from nmtkit_cli.streams import say, say_opening, warn, work_reporter
+from nmtkit_cli.text_paths import read_dataset
 
 EXAMPLES = """\
-# the newest five; the best number of newest ones; these two
-nmtkit average-checkpoints run/ --last 5 --out model/
-nmtkit average-checkpoints run/ --try 5,10,20 --data data/ --out model/
+# the newest that suit, compared with the best one; exactly the newest ten; these two
+nmtkit average-checkpoints run/ --data data/ --out model/
+nmtkit average-checkpoints run/ --last 10 --out model/
 nmtkit average-checkpoints run/checkpoints/00003000 run/checkpoints/00004000 --out model/"""
 
 
 @click.command("average-checkpoints", cls=Command, epilog=EXAMPLES)
 @click.argument("folders", type=PATH, metavar="RUN_OR_CHECKPOINTS...", nargs=-1, required=True)
-@count_option("--last", "Average the newest N checkpoints that --save-every made.")
+@count_option("--last", "Average exactly the newest N of --save-every, the one at the stop too.")
 @count_option("--best", "Average the N checkpoints of a run that validated best.")
 @click.option(
-    "--try",
-    "counts",
-    callback=read_counts,
-    metavar="LIST",
-    help="Validate --last with each number (5,10,20) on --data, and write the best mean.",
+    "--data",
+    type=PATH,
+    callback=read_dataset,
+    metavar="DATA",
+    help="Dataset of the run: validate the mean and the best checkpoint, and print both.",
 )
-@click.option("--data", type=FOLDER, metavar="DATA", help="Dataset of the run, for --try.")
+@click.option("--different-runs", is_flag=True, help="Average checkpoints of different runs.")
 @click.option("--out", type=FOLDER, metavar="FOLDER", required=True, help="New model folder.")
 @click.option("--overwrite", is_flag=True, help="Replace the folder if it exists.")
 def command(
     folders: tuple[Path, ...],
     last: int | None,
     best: int | None,
-    counts: list[int] | None,
     data: Path | None,
+    different_runs: bool,
     out: Path,
     overwrite: bool,
 ) -> None:
     """Average checkpoints into one model.
 
     The mean of a run's last checkpoints is usually better than the newest. It is a whole model.
+    Of a run without --last or --best: the newest five at most, none from before half of the last
+    update.
     """
-    if (way := given_one({"--last": last, "--best": best, "--try": counts})) and len(folders) > 1:
-        raise click.UsageError(f"{way} takes one run; leave {way} out to average checkpoints")
-    if (counts is None) != (data is None):
-        raise click.UsageError("--try and --data go together; give both or neither")
-    if counts:
-        say(f"opening {folders[0]} on {data} (loading PyTorch)")
-    from nmtkit.averaging import average
-    from nmtkit.training.selection import average_best_count, best_checkpoints, last_checkpoints
+    given_one({"--last": last, "--best": best})
+    for name, value in {"--last": last, "--best": best, "--data": data}.items():
+        if value is not None and len(folders) > 1:
+            raise click.UsageError(f"{name} takes one run; leave {name} out to average checkpoints")
+    from nmtkit.data.binary import FORMAT, VERSION
+    from nmtkit.storage import model_description
+    from nmtkit.storage.durable import check_is_free, read_manifest
 
-    if counts and data:
-        chosen = average_best_count(folders[0], counts, data, out, overwrite, work_reporter())
-    else:
-        chosen = last_checkpoints(folders[0], last) if last else folders
-        chosen = best_checkpoints(folders[0], best, warn) if best else chosen
-        average(chosen, out, {}, overwrite, work_reporter())
+    check_is_free(out, model_description.FORMAT, overwrite)
+    if data:
+        read_manifest(data, FORMAT, VERSION)
+    say_opening(*folders)
+    from nmtkit.averaging import average
+    from nmtkit.storage.run_folder import is_run
+    from nmtkit.training.selection import choose, compare_with_best, open_validation_set
+
+    run, chosen = folders[0], list(folders)
+    if last or best or (is_run(run) and len(folders) == 1):
+        chosen = choose(run, last, best, say, warn)
+    dataset = open_validation_set(run, chosen, data) if data else None
+    average(chosen, out, overwrite, different_runs, work_reporter())
     say(f"averaged {counted(len(chosen), 'checkpoints')} into {out}")
+    if dataset:
+        compare_with_best(run, out, dataset, work_reporter())

@@ -1,7 +1,6 @@
 """The base of all commands: verbatim examples, --debug, checks of options."""
 
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -11,9 +10,9 @@ from typing import Any
 
 import click
 
-from nmtkit.config.problems import shown, suggestion
+from nmtkit.config.problems import suggestion
 from nmtkit.signals import ended_by_signals
-from nmtkit_cli.unknown_options import refuse_unknown_options
+from nmtkit_cli.unknown_options import unknown_options
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -49,43 +48,13 @@ def at_least_one(
 
 
 def count_option(
-    name: str, help: str, default: int | None = None
+    name: str, help: str, default: int | Callable[[], int] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that adds an option with a count."""
-    shown = help if default is None else f"{help}  [default: {default:,}]"
+    shown = f"{help}  [default: {default:,}]" if isinstance(default, int) else help
     return click.option(
         name, type=int, callback=at_least_one, metavar="NUMBER", default=default, help=shown
     )
-
-
-def read_counts(
-    _context: click.Context, _option: click.Parameter, text: str | None
-) -> list[int] | None:
-    """Read comma-separated counts, without repetitions."""
-    if text is None:
-        return None
-    try:
-        counts = list(dict.fromkeys(map(int, text.split(","))))
-    except ValueError:
-        counts = [0]
-    if min(counts) < 1:
-        raise click.BadParameter(
-            f"{text!r} is not a list of positive numbers; give one such as 5,10,20"
-        )
-    return counts
-
-
-def read_part(
-    _context: click.Context, _option: click.Parameter, text: str | None
-) -> tuple[int, int] | None:
-    """Read I/N, part I of N."""
-    if text is None:
-        return None
-    numbers = re.fullmatch("([0-9]{1,9})/([0-9]{1,9})", text)
-    number, count = map(int, numbers.groups()) if numbers else (0, 0)
-    if not 0 < number <= count:
-        raise click.BadParameter(f"{shown(text)} is not part I of N; give one such as 2/4")
-    return number, count
 
 
 def usable_cores() -> int:
@@ -143,7 +112,7 @@ class Group(click.Group):
         """Return the command; click.UsageError if it is unknown."""
         names = self.list_commands(ctx)
         if args[0] not in names and not ctx.resilient_parsing:
-            message = f"no command {args[0]!r}; {suggestion(args[0], names)}"
+            message = f"no command {args[0]!r}; {suggestion(args[0], names, 'commands')}"
             raise click.UsageError(message, ctx)
         return super().resolve_command(ctx, args)
 
@@ -169,8 +138,8 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the command line; click.UsageError for unknown options, with what to write."""
-        if not ctx.resilient_parsing:
-            refuse_unknown_options(ctx, args)
+        if not ctx.resilient_parsing and (unknown := unknown_options(ctx, args)):
+            raise click.UsageError(unknown, ctx)
         ctx.allow_extra_args = True  # refused here
         try:
             extra = super().parse_args(ctx, args)

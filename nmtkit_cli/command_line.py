@@ -27,7 +27,6 @@ from nmtkit_cli.streams import say
 
 COMMANDS = {
     "preprocess": "Turn parallel text into a dataset.",
-    "join": "Join the parts of a dataset from several machines.",
     "info": "Describe a dataset or a model: parameters, operations, disk, memory.",
     "train": "Train a model on a dataset, or resume training.",
     "average-checkpoints": "Average checkpoints into one model.",
@@ -36,7 +35,7 @@ COMMANDS = {
     "score": "Score translations against a reference or by a model.",
     "rerank": "Choose the best of several translations per line, by weighted features.",
     "attention": "Show the attention of a model in pages and pictures.",
-    "trees": "Prepare, restore and draw bracketed trees.",
+    "trees": "Prepare and restore bracketed trees.",
     "report": "Compare training runs: results, cost, settings, curves.",
     "export": "Export a model to the format of another library.",
     "import": "Import a model of another library.",
@@ -45,7 +44,7 @@ COMMANDS = {
 EXAMPLES = """\
 nmtkit preprocess -s en -t de --train train --valid valid --vocab-size 8000 --out data/
 nmtkit train data/ --out run/ --preset small --max-minutes 30
-nmtkit average-checkpoints run/ --last 5 --out model/
+nmtkit average-checkpoints run/ --out model/
 nmtkit translate model/ < test.en > test.out.de
 nmtkit score --reference test.de < test.out.de"""
 
@@ -149,7 +148,7 @@ def report(error: BaseException) -> int:
     if isinstance(error, EndedBySignal):
         say(f"nmtkit: error: ended by {error.signal.name}; run the same command again")
         return EXIT_SIGNAL + error.signal
-    from nmtkit.runtime.parent_process import own_rank
+    from nmtkit.runtime.environment import own_rank
 
     rank = own_rank()
     if isinstance(error, KeyboardInterrupt):
@@ -183,6 +182,8 @@ def _invoke(arguments: list[str], session: Session) -> int:
 
 def _as_nmtkit_error(error: BaseException) -> NmtkitError:
     """Return the error to print for an exception."""
+    if os.strerror(errno.EMFILE) in str(error):  # whatever a library made of it
+        return ResourceError("too many open files; raise the limit, such as by `ulimit -n 4096`")
     if isinstance(error, NmtkitError):
         return error
     if isinstance(error, click.UsageError):

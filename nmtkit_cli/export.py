@@ -19,7 +19,7 @@ nmtkit export model/ marian model.hf/"""
 
 @click.command("export", cls=Command, epilog=EXAMPLES)
 @click.argument("model", type=click.Path(path_type=Path), metavar="MODEL")
-@click.argument("format", type=click.Choice(["ctranslate2", "marian"]), metavar="FORMAT")
+@click.argument("format", metavar="FORMAT")
 @click.argument("out", type=FOLDER, metavar="OUT")
 @click.option(
     "--quantization",

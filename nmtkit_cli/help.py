@@ -1,49 +1,18 @@
 """Help of commands with a flag per setting.
 
---help shows the common options (`COMMON`) on one screen; --help-all shows every option by topic.
+--help shows the common options on one screen: the command's own and those of common settings.
+--help-all shows every option by topic.
 """
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import click
 
-from nmtkit.config.fields import Field, Value
+from nmtkit.config.schema import Field, Value
 from nmtkit.units import counted
 from nmtkit_cli.command import HELP_NAMES, Command, write_examples
-
-COMMON: Mapping[str, tuple[str, ...]] = {
-    "preprocess": (
-        "source_lang", "target_lang", "train", "valid", "out", "vocab_size", "segmentation",
-        "separate_vocabularies", "vocabulary_of", "max_length", "drop_duplicates", "workers",
-        "overwrite", "config", "print_config",
-    ),
-    "train": (
-        "out", "preset", "config", "parent", "max_updates", "max_minutes", "schedule",
-        "learning_rate", "warmup_updates", "update_tokens", "max_tokens", "dropout", "save_every",
-        "validate_every", "device", "devices", "print_config",
-    ),
-    "translate": (
-        "source", "target", "shard", "beam", "length_penalty", "n_best", "input_format",
-        "output_format", "scores", "alignments", "stream", "batch_size", "max_tokens", "device",
-        "devices", "threads", "config",
-    ),
-    "score": (
-        "reference", "metric", "test_set", "confidence", "paired_bs", "paired_ar",
-        "sentence_level", "page", "model", "source", "metric_command", "max_tokens",
-        "device", "as_json", "config",
-    ),
-    "rerank": (
-        "features", "weights", "tune", "metric", "mbr", "metric_command", "output_format",
-        "chunk_lines", "max_tokens", "device", "config",
-    ),
-    "attention": (
-        "translate", "format", "input_format", "sentence", "attention", "layer", "heads", "word",
-        "drawing", "join_subwords", "device", "config",
-    ),
-}  # fmt: skip
-"""Names of the options that --help shows, in order, by command."""
 
 _FLAGS_WIDTH = 24
 """Width of the column of flags in --help; a longer flag has its own line."""
@@ -55,23 +24,25 @@ class RecipeCommand(Command):
     Attributes:
         fields: its settings, by name.
         headings: the topic of each option, by name; the command's own options have none.
+        rare: names of its own options that only --help-all shows.
     """
 
     fields: Mapping[str, Field] = {}
     headings: Mapping[str, str] = {}
+    rare: Collection[str] = ()
     help_names = HELP_NAMES  # --help-all is an option of its own
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write two paragraphs, the common options, and the first example."""
-        options = {str(option.name): option for option in self._options(ctx)}
-        common = COMMON[str(self.name)]
+        options = [*self._options(ctx)]
+        common = sorted(filter(self._is_common, options), key=self._is_optional)
         self.format_usage(ctx, formatter)
         formatter.write_paragraph()
         with formatter.indentation():
             paragraphs = inspect.cleandoc(str(self.help)).split("\n\n")
             formatter.write_text("\n\n".join(paragraphs[:2]))
         with formatter.section("Options"):
-            records = [self._short_record(options[name], ctx) for name in common]
+            records = [self._short_record(option, ctx) for option in common]
             formatter.write_dl(records, col_max=_FLAGS_WIDTH)
         write_examples(str(self.epilog).partition("\n\n")[0], formatter)
         formatter.write_paragraph()
@@ -96,6 +67,17 @@ class RecipeCommand(Command):
 
     def _options(self, ctx: click.Context) -> Iterator[click.Option]:
         yield from (one for one in self.get_params(ctx) if isinstance(one, click.Option))
+
+    def _is_common(self, option: click.Option) -> bool:
+        name = str(option.name)
+        if name in self.fields:
+            setting = self.fields[name].setting
+            return setting.is_common and (not setting.common_in or self.name in setting.common_in)
+        return option.expose_value and name not in self.rare
+
+    def _is_optional(self, option: click.Option) -> bool:
+        field = self.fields.get(str(option.name))
+        return not (field.setting.required if field else "[required]" in str(option.help))
 
     def _short_record(self, option: click.Option, ctx: click.Context) -> tuple[str, str]:
         flags, text = _record(option, ctx)

@@ -8,7 +8,7 @@ from nmtkit.config.presets import PRESETS_HELP
 from nmtkit.config.schema import TrainRecipe
 from nmtkit_cli.command import FILE, PATH, Command, refuse_without_effect
 from nmtkit_cli.options import PresetType, recipe_from
-from nmtkit_cli.streams import write_lines
+from nmtkit_cli.streams import write_report
 
 EXAMPLES = """\
 nmtkit info data/ --check
@@ -47,7 +47,7 @@ def command(
 
         flags = [name for name, value in given.items() if value is not None]
         refuse_without_effect([*flags, *(["--paper"] if paper else [])], "on a folder")
-        write_lines(describe_folder(path, check, as_json))
+        write_report(describe_folder(path, check, as_json))
         return
     refuse_without_effect(["--check"] if check else [], "without a dataset")
     if preset is None and config is None:
@@ -57,4 +57,4 @@ def command(
     from nmtkit.reporting.model_summary import summary_lines
 
     recipe = recipe_from(TrainRecipe, preset, config, {})
-    write_lines(summary_lines(recipe, vocab_size, paper, as_json))
+    write_report(summary_lines(recipe, vocab_size, paper, as_json))

@@ -1,6 +1,6 @@
 """The entry point of `nmtkit` and `python -m nmtkit_cli`.
 
-A module of its own: `main` blocks signals before anything else is imported, which takes long.
+It blocks signals before anything else is imported, which takes long.
 """
 
 import os
@@ -11,9 +11,7 @@ import sys
 def main() -> None:
     """Run the command line of this process, and exit."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    from nmtkit.runtime.address_space import refuse_torch_without_room
-    from nmtkit.runtime.environment import set_environment
-    from nmtkit.runtime.parent_process import is_launched
+    from nmtkit.runtime.environment import is_launched, set_environment
     from nmtkit.runtime.standard_streams import (
         open_standard_error,
         open_standard_input,
@@ -28,7 +26,6 @@ def main() -> None:
     open_standard_error()
     open_standard_output()
     open_standard_input()
-    refuse_torch_without_room()
     set_environment()
     from nmtkit_cli.command_line import run
 

@@ -16,24 +16,25 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from nmtkit.config.fields import (
+from nmtkit.config.presets import PRESETS, PRESETS_HELP, WITHOUT_SHAPE
+from nmtkit.config.problems import suggestion
+from nmtkit.config.rules import contradictions
+from nmtkit.config.schema import (
     AnyRecipe,
     Field,
+    Recipe,
+    TrainRecipe,
     Values,
     fields_of,
     recipe_of,
     sections_of,
     values_of,
 )
-from nmtkit.config.presets import PRESETS, PRESETS_HELP, WITHOUT_SHAPE
-from nmtkit.config.problems import suggestion
-from nmtkit.config.rules import contradictions
-from nmtkit.config.schema import Recipe, TrainRecipe
 from nmtkit.config.toml import build, dumps, read_text, read_values
 from nmtkit.config.validate import check_values
 from nmtkit.errors import ConfigError
 from nmtkit.signals import ended_by_signals
-from nmtkit_cli.command import FILE
+from nmtkit_cli.command import FILE, refuse_without_effect
 from nmtkit_cli.help import RecipeCommand, help_all_option, setting_help
 from nmtkit_cli.streams import warn, write_lines
 
@@ -51,6 +52,7 @@ def recipe_command(
     short_flags: Mapping[str, str],
     examples: str,
     optional: Collection[str] = (),
+    rare: Collection[str] = (),
     inherit: Callable[[Mapping[str, Any]], Values] = lambda _: NO_VALUES,
 ) -> Callable[[Body], RecipeCommand]:
     """Return a decorator that makes a command from a function of a recipe and parameters.
@@ -64,6 +66,7 @@ def recipe_command(
         short_flags: one-letter flags, by the names of settings.
         examples: the examples at the end of the help.
         optional: the function's own parameters that may be None.
+        rare: the function's own options that only --help-all shows.
         inherit: returns values that presets, files and flags override, from the function's own
             parameters by name.
     """
@@ -81,7 +84,7 @@ def recipe_command(
                 write_lines(dumps(recipe).removesuffix("\n").split("\n"))
                 typed = [fields[key] for key in given if not fields[key].setting.in_recipes]
                 if typed:
-                    names = " and ".join(map(_flag, typed))
+                    names = " and ".join(one.flag for one in typed)
                     warn(f"{names}: not printed, as recipes run no programs; add it to --config")
             else:
                 _require({name: values[name] for name in values if name not in optional})
@@ -95,35 +98,37 @@ def recipe_command(
             **{str(option.name): "Configuration" for option in configuration},
             **{key: _heading(recipe_type, field.section) for key, field in fields.items()},
         }
-        command.fields = fields
+        command.fields, command.rare = fields, rare
         return command
 
     return decorate
 
 
-def is_typed(name: str) -> bool:
-    """Return whether the command line has the flag of a setting."""
-    source = click.get_current_context().get_parameter_source(name)
-    return source is ParameterSource.COMMANDLINE
+def refuse_idle_settings(
+    recipe: Recipe, idle: Collection[str], when: str, used: Collection[str] = ()
+) -> None:
+    """Refuse settings that have no effect: as flags an error, in a file with a warning.
 
+    Args:
+        recipe: all settings.
+        idle: sections, and names of settings.
+        when: the condition, for the message.
+        used: settings of these sections that have an effect.
 
-def typed_flags(recipe_type: type[AnyRecipe], sections: Collection[str]) -> list[str]:
-    """Return the flags of the settings in some sections that the command line has."""
-    return [
-        _flag(field)
-        for name, field in fields_of(recipe_type).items()
-        if field.section in sections and is_typed(name)
-    ]
-
-
-def idle_flags(recipe: Recipe, sections: Collection[str]) -> list[str]:
-    """Return the flags of settings in some sections that a file has, and the command line not."""
-    values, typed = values_of(recipe), typed_flags(type(recipe), sections)
-    return [
-        _flag(field)
-        for name, field in fields_of(type(recipe)).items()
-        if field.section in sections and values[name] != field.default and _flag(field) not in typed
-    ]
+    Raises:
+        click.UsageError: the command line has one of them.
+    """
+    values, typed, of_file = values_of(recipe), [], []
+    for name, field in fields_of(type(recipe)).items():
+        if name in used or not {name, field.section} & {*idle}:
+            continue
+        if click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            typed.append(field.flag)
+        elif values[name] != field.default:
+            of_file.append(field.flag)
+    refuse_without_effect(typed, when)
+    if of_file:
+        warn(f"{' and '.join(of_file)} of --config: no effect {when}")
 
 
 def recipe_from(
@@ -178,7 +183,7 @@ def _without_effect(recipe_type: type[AnyRecipe], values: Values, flags: Values)
 
 def _warn_of(config: Path | None, texts: Sequence[str]) -> None:
     """Print a warning about settings of a file, once for all ranks, if there are any."""
-    from nmtkit.runtime.parent_process import speaks_for_all_ranks
+    from nmtkit.runtime.environment import speaks_for_all_ranks
 
     if texts and speaks_for_all_ranks():
         warn(f"{config}: {'; '.join(texts)}")
@@ -253,7 +258,7 @@ class PresetType(click.ParamType):  # type: ignore[type-arg]  # generic in late 
 
 
 def _option(field: Field, short_flags: Mapping[str, str]) -> click.Option:
-    flag = _flag(field)
+    flag = field.flag
     if field.kind is bool:
         opposite = flag.replace("--", "--no-", 1)
         return click.Option(
@@ -267,10 +272,6 @@ def _option(field: Field, short_flags: Mapping[str, str]) -> click.Option:
         metavar=_metavar(field),
         help=setting_help(field),
     )
-
-
-def _flag(field: Field) -> str:
-    return "--" + field.name.replace("_", "-")
 
 
 def _metavar(field: Field) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from nmtkit.config.schema import PreprocessRecipe
-from nmtkit_cli.command import FOLDER, at_least_one, read_part, usable_cores
+from nmtkit_cli.command import FOLDER, count_option, usable_cores
 from nmtkit_cli.options import recipe_command
 from nmtkit_cli.streams import work_reporter
 from nmtkit_cli.text_paths import prefix_of
@@ -16,10 +16,7 @@ nmtkit preprocess -s en -t de --train corpus/train --valid corpus/valid --out da
 
 # news twice per epoch, tagged back-translations once, without lines of the test set
 nmtkit preprocess -s en -t de --train news=2 --train bt --tag 'bt=<bt>' --valid dev --out data/ \\
-    --held-out test --drop-duplicates --vocab-size 8000 --separate-vocabularies
-
-# on the second of four machines; `nmtkit join` joins the parts
-nmtkit preprocess -s en -t de --train news --valid dev --shard 2/4 --out part-2"""
+    --held-out test --drop-duplicates --vocab-size 8000 --separate-vocabularies"""
 
 
 @recipe_command(
@@ -27,34 +24,23 @@ nmtkit preprocess -s en -t de --train news --valid dev --shard 2/4 --out part-2"
     PreprocessRecipe,
     {"source_lang": "-s", "target_lang": "-t"},
     EXAMPLES,
-    optional=("shard",),
 )
 @click.option("--out", type=FOLDER, metavar="FOLDER", help="New dataset folder.  [required]")
-@click.option(
+@count_option(
     "--workers",
-    type=int,
-    callback=at_least_one,
-    metavar="NUMBER",
+    "Worker processes; the dataset does not depend on it.  [default: one per core]",
     default=usable_cores,
-    help="Worker processes; the dataset does not depend on it.  [default: one per core]",
 )
-@click.option("--shard", callback=read_part, metavar="I/N", help="Make part I of N, see join.")
 @click.option("--overwrite", is_flag=True, help="Replace the folder if it exists.")
-def command(
-    recipe: PreprocessRecipe, out: Path, workers: int, shard: tuple[int, int], overwrite: bool
-) -> None:
+def command(recipe: PreprocessRecipe, out: Path, workers: int, overwrite: bool) -> None:
     """Turn parallel text into a dataset.
 
     Reads PREFIX.SOURCE and PREFIX.TARGET, learns or loads the vocabularies, filters pairs, and
     writes a folder with all that training needs. Prints a table of kept and dropped pairs.
     """
-    from nmtkit.data.binary import Part
-    from nmtkit.data.prepare import prepare, prepare_part
+    from nmtkit.data.prepare import prepare
 
-    if shard:
-        prepare_part(recipe, Part(*shard), out, workers, overwrite, work_reporter())
-    else:
-        prepare(recipe, out, workers, overwrite, work_reporter())
+    prepare(recipe, out, workers, overwrite, work_reporter())
 
 
 command.explain_arguments = prefix_of

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,9 @@ import click
 from nmtkit.config.metrics import MetricsConfig
 from nmtkit.config.rerank import FEATURES, feature_specs
 from nmtkit.config.schema import RerankRecipe
-from nmtkit_cli.command import FILE, given_one, refuse_without_effect
-from nmtkit_cli.options import idle_flags, recipe_command, typed_flags
-from nmtkit_cli.streams import line_reporter, open_text, say, warn, work_reporter, write_lines
+from nmtkit_cli.command import FILE, given_one
+from nmtkit_cli.options import recipe_command, refuse_idle_settings
+from nmtkit_cli.streams import line_reporter, open_text, say, work_reporter, write_lines
 
 if TYPE_CHECKING:
     from nmtkit.text.translations import TranslatedLine
@@ -78,10 +79,10 @@ def _check_usage(recipe: RerankRecipe, references: Sequence[Path]) -> None:
         if references
         else (("metrics", "seed"), "without --tune")
     )
-    typed = typed_flags(RerankRecipe, idle)
-    refuse_without_effect([flag for flag in typed if flag != "--metric-command"], condition)
-    if flags := idle_flags(recipe, idle):
-        warn(f"{' and '.join(flags)} of --config: no effect {condition}")
+    used = {"metric_command"}
+    if any(spec.name == "mbr:bleu" for spec in specs):
+        used |= {"tokenize", "language_pair"}
+    refuse_idle_settings(recipe, idle, condition, used)
 
 
 def _rerank(recipe: RerankRecipe, files: Sequence[Path]) -> None:
@@ -110,11 +111,12 @@ def _tune(recipe: RerankRecipe, files: Sequence[Path], references: Sequence[Path
 
     from nmtkit.evaluation.metrics import make_metrics
     from nmtkit.evaluation.texts import Text, Texts, read_text
-    from nmtkit.rerank.features import make_features
+    from nmtkit.rerank.features import language_pair, make_features
     from nmtkit.rerank.rerank import make_dev_set
     from nmtkit.rerank.tuning import tune
 
-    metric, *_ = make_metrics(MetricsConfig(**vars(recipe.metrics)))
+    own = replace(recipe.metrics, language_pair=language_pair(recipe))
+    metric, *_ = make_metrics(MetricsConfig(**vars(own)))
     right = [read_text(path) for path in references]
     with _open_candidates(files) as read:
         lines = list(read)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from nmtkit.errors import ConfigError
+from nmtkit.units import printable
 
 if TYPE_CHECKING:
     from nmtkit.progress.counting import WorkReporter
@@ -45,6 +46,11 @@ def write_lines(lines: Iterable[str]) -> None:
     write_bytes("".join(f"{line}\n" for line in lines).encode())
 
 
+def write_report(lines: Iterable[str]) -> None:
+    """Write lines about texts and models to standard output; control characters are escaped."""
+    write_lines(map(printable, lines))
+
+
 def write_bytes(data: bytes) -> None:
     """Write bytes to standard output and flush."""
     sys.stdout.buffer.write(data)
@@ -52,17 +58,23 @@ def write_bytes(data: bytes) -> None:
 
 
 def say(text: str) -> None:
-    """Write a line to standard error.
+    """Write a line, or several, to standard error; control characters as escape sequences.
 
     Not by click, which would write to the terminal below a live line; see `progress/counting.py`.
     """
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write("".join(f"{printable(line)}\n" for line in text.split("\n")))
     sys.stderr.flush()
 
 
 def warn(text: str) -> None:
     """Write a warning to standard error, on one line."""
     say("nmtkit: warning: " + text.replace("\n", " "))
+
+
+def say_opening(*models: Path) -> None:
+    """Report on a terminal what is opened, before PyTorch is imported, which takes seconds."""
+    if sys.stderr.isatty():
+        say(f"opening {' and '.join(map(str, models))} (loading PyTorch)")
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import glob
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 
 import click
 
@@ -37,18 +38,21 @@ def _why_no_dataset(path: Path, *, is_trained_on: bool) -> str:
     if not path.exists():
         files = filter(Path.is_file, path.parent.glob(f"{glob.escape(path.name)}.*"))
         is_prefix = len([*files]) > 1  # one per language
-        return f"text, not a dataset; `nmtkit preprocess --train {path}` makes one" * is_prefix
+        return (
+            f"text, not a dataset; `nmtkit preprocess --train {quote(str(path))}` makes one"
+            * is_prefix
+        )
     if path.is_file():
         prefix = path.with_name(path.name.removesuffix(".gz")).with_suffix("")
-        return f"text, not a dataset; `nmtkit preprocess --train {prefix}` makes one"
+        return f"text, not a dataset; `nmtkit preprocess --train {quote(str(prefix))}` makes one"
     if is_run(path):
-        remedy = f"to resume it, give its dataset and --out {path}"
+        remedy = f"to resume it, give its dataset and --out {quote(str(path))}"
         return f"a run, not a dataset; {remedy if is_trained_on else _GIVE_ITS_DATASET}"
     if not (path / MANIFEST).exists() and not (path / _CODEC).exists():
         return f"not a dataset, it has no {MANIFEST}; `nmtkit preprocess --out` makes one from text"
     with suppress(DamagedError):  # the library reports it
         if load(path).get("format") == model_description.FORMAT:
-            remedy = f"give the dataset, and --from {path} to begin with it"
+            remedy = f"give the dataset, and --from {quote(str(path))} to begin with it"
             return f"a model, not a dataset; {remedy if is_trained_on else _GIVE_ITS_DATASET}"
     return ""
 
@@ -59,5 +63,6 @@ def prefix_of(arguments: Sequence[str]) -> str:
     prefixes = {prefix for prefix, _, _ in names}
     if len(names) == 2 and len(prefixes) == 1 and "" not in prefixes:
         (source, target), (prefix,) = (name[2] for name in names), prefixes
-        return f"give the common prefix of the files: -s {source} -t {target} --train {prefix}"
+        options = f"-s {source} -t {target} --train {quote(prefix)}"
+        return f"give the common prefix of the files: {options}"
     return "give the common prefix of the two files to --train, and their suffixes to -s and -t"

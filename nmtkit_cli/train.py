@@ -1,14 +1,19 @@
 """`nmtkit train`."""
 
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import click
 
-from nmtkit.config.schema import TrainRecipe
-from nmtkit_cli.command import FOLDER, PATH, Session
+from nmtkit.config.schema import TrainRecipe, Values
+from nmtkit.signals import ended_by_interrupt
+from nmtkit_cli.command import FOLDER, PATH, Session, refuse_without_effect
 from nmtkit_cli.options import recipe_command
 from nmtkit_cli.text_paths import read_dataset
-from nmtkit_cli.training import begin_training, inherited, parent_options, rank_flags
 
 EXAMPLES = """\
 nmtkit train data/ --out run/ --preset base
@@ -25,10 +30,40 @@ nmtkit train --preset small --dropout 0.2 --print-config > recipe.toml
 nmtkit train data/ --out run/ --config recipe.toml --max-minutes 30"""
 
 
-@recipe_command("train", TrainRecipe, {}, EXAMPLES, optional=("parent",), inherit=inherited)
+def inherited(parameters: Mapping[str, Any]) -> Values:
+    """Return the [model] settings of --from."""
+    if parameters["parent"] is None:
+        flags = ["--update-vocabulary"] if parameters["update_vocabulary"] else []
+        refuse_without_effect(flags, "without --from")
+        return {}
+    from nmtkit.storage.model_description import shape_from
+
+    return vars(shape_from(parameters["parent"], parameters["out"]))
+
+
+@recipe_command(
+    "train",
+    TrainRecipe,
+    {},
+    EXAMPLES,
+    optional=("parent",),
+    rare=("update_vocabulary",),
+    inherit=inherited,
+)
 @click.argument("data", type=PATH, callback=read_dataset, metavar="DATA", required=False)
 @click.option("--out", type=FOLDER, metavar="FOLDER", help="Folder of the run.  [required]")
-@parent_options
+@click.option(
+    "--from",
+    "parent",
+    type=click.Path(path_type=Path),
+    metavar="MODEL",
+    help="Begin with the weights and the shape of a model folder, run or checkpoint.",
+)
+@click.option(
+    "--update-vocabulary",
+    is_flag=True,
+    help="With --from, allow data of another vocabulary or of other languages.",
+)
 def command(
     recipe: TrainRecipe, data: Path, out: Path, parent: Path | None, update_vocabulary: bool
 ) -> None:
@@ -55,3 +90,39 @@ def command(
 
 
 command.handles_signals = True
+
+
+@contextmanager
+def begin_training(data: Path, out: Path) -> Iterator[Callable[[str], None]]:
+    """Report what begins, once for all ranks; yield a function that reports a line.
+
+    A dataset that cannot be opened is an error before torch is imported.
+
+    Within the context, which imports torch, Ctrl-C ends the process immediately; but ranks end
+    together, when they have joined each other.
+    """
+    from nmtkit.progress.reporter import make_reporter
+    from nmtkit.runtime.environment import is_launched, speaks_for_all_ranks
+    from nmtkit.storage.durable import read_manifest
+    from nmtkit.storage.run_folder import RunFolder
+
+    report = make_reporter(sys.stderr).message
+    if speaks_for_all_ranks():
+        is_resumed = RunFolder(out).newest_model() is not None
+        report(f"{'continuing' if is_resumed else 'training'} {out} on {data} (loading PyTorch)")
+    from nmtkit.data.binary import FORMAT, VERSION
+
+    read_manifest(data, FORMAT, VERSION)
+    with nullcontext() if is_launched() else ended_by_interrupt(_end):
+        yield report
+
+
+def _end() -> None:
+    from nmtkit_cli.command_line import report
+
+    os._exit(report(KeyboardInterrupt()))
+
+
+def rank_flags(parent: Path | None, update_vocabulary: bool) -> list[str]:
+    """Return the options for the ranks that a command starts."""
+    return [f"--from={parent}", *["--update-vocabulary"] * update_vocabulary] if parent else []

@@ -11,8 +11,7 @@ import torch
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.interop import marian
-from nmtkit.interop.formats import NUM_POSITIONS
-from nmtkit.interop.parity import draw_pairs, own_scores
+from nmtkit.interop.parity import NUM_POSITIONS, draw_pairs, own_scores
 from nmtkit.model.transformer import Transformer
 from nmtkit.storage.model_folder import LoadedModel, write_model
 from nmtkit.text.codec import TextCodec

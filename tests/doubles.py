@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from nmtkit.model.embedding import Embedding
-from nmtkit.model.kernels import flash
+from nmtkit.model.kernels import unpadded
 from nmtkit.progress import counting
 
 
@@ -95,6 +95,6 @@ def pretend_flash(monkeypatch: pytest.MonkeyPatch) -> None:
     def is_supported(_device: object, _dtype: object, _sizes: object, dropout: float) -> bool:
         return dropout == 0
 
-    monkeypatch.setattr(flash, "_varlen_attn", lambda: varlen_attn)
-    monkeypatch.setattr(flash, "is_supported", is_supported)
-    monkeypatch.setattr(flash, "MAX_PADDED_LENGTH", 0)
+    monkeypatch.setattr(unpadded, "_varlen_attn", lambda: varlen_attn)
+    monkeypatch.setattr(unpadded, "is_flash_supported", is_supported)
+    monkeypatch.setattr(unpadded, "MAX_PADDED_LENGTH", 0)

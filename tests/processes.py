@@ -3,15 +3,18 @@
 import multiprocessing
 import os
 import select
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.context import ForkProcess
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 DEADLINE_S = 30.0
+ASLEEP_S = 0.05
 
 
 def has_ended(pid: int) -> bool:
@@ -24,6 +27,22 @@ def has_ended(pid: int) -> bool:
         return bool(select.select([descriptor], [], [], DEADLINE_S)[0])
     finally:
         os.close(descriptor)
+
+
+def wait_until_asleep(pid: int) -> None:
+    """Wait until the main thread of a process waits for something, such as a line of a pipe.
+
+    A signal that arrives just before would be handled when the wait ends.
+    """
+    status, seen = Path(f"/proc/{pid}/status"), ""
+    deadline = time.monotonic() + DEADLINE_S
+    while time.monotonic() < deadline:
+        lines = status.read_text("ascii").splitlines()
+        before, seen = seen, next(line for line in lines if line.startswith("voluntary_ctxt"))
+        if before == seen and any(line.startswith("State:\tS") for line in lines):
+            return
+        time.sleep(ASLEEP_S)
+    raise TimeoutError(f"process {pid} does not wait: {lines}")
 
 
 class _Fork(ForkProcess):

@@ -17,8 +17,8 @@ from nmtkit.errors import NmtkitError, ReportedElsewhereError
 from nmtkit.training import trainer
 from nmtkit.training.checkpointing import Saver
 from nmtkit.training.initialization import Parent
+from nmtkit.training.micro_batches import micro_batch_seed
 from nmtkit.training.run import train
-from nmtkit.training.seeds import micro_batch_seed
 from tests.faults.harness import fork
 from tests.tiny import tiny_train_recipe
 

@@ -33,8 +33,8 @@ TRAINING = TrainingRecord(
     skipped_updates=0,
     eta_s=7265.0,
     elapsed_s=65.0,
+    ranks=2,
     operations=3.5e12,
-    paper_operations=6.2e14,
 )
 VALIDATION = ValidationRecord(
     update=100,
@@ -44,4 +44,5 @@ VALIDATION = ValidationRecord(
     signatures={"bleu": "tok:13a"},
     is_best=True,
     took_s=8.0,
+    samples=[],
 )

@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("NMTKIT_TEST_DATA", ROOT.parent / "shared" / "data"))
 HARD = DATA / "hard"
+NOT_TEXT = "utf16le-bom.txt"
 
 needs_data = pytest.mark.skipif(
     not DATA.is_dir(), reason="the test data is not there: set NMTKIT_TEST_DATA to its folder"
@@ -21,3 +22,8 @@ def hard_files() -> list[dict[str, Any]]:
     path = HARD / "FILES.json"
     files: list[dict[str, Any]] = json.loads(path.read_text("utf-8")) if path.is_file() else []
     return files
+
+
+def hard_texts() -> list[dict[str, Any]]:
+    """Return what is said of each file in HARD that commands accept as text."""
+    return [described for described in hard_files() if described["file"] != NOT_TEXT]

@@ -11,8 +11,7 @@ from nmtkit.storage.checkpoint import Snapshot, write_checkpoint
 from nmtkit.storage.manifest import Json
 from nmtkit.storage.model_description import describe_model
 from nmtkit.storage.model_folder import read_parameters, write_model
-from nmtkit.storage.model_path import find_model
-from nmtkit.storage.run_folder import RunFolder
+from nmtkit.storage.run_folder import RunFolder, find_model
 from tests.tiny import tiny_codec
 
 PROVENANCE = {"dataset": "0123"}

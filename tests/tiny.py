@@ -17,14 +17,13 @@ from nmtkit.config.training import (
     TrainingConfig,
     ValidationConfig,
 )
-from nmtkit.data.binary import WHOLE
 from nmtkit.data.encode import Encoder
 from nmtkit.data.filters import HeldOutText
 from nmtkit.data.prepare import SIZES, Sizes, prepare
 from nmtkit.model.transformer import Transformer
 from nmtkit.progress.counting import WorkReporter
+from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.words import Words
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -78,12 +77,11 @@ def tiny_encoder(filters: FilterConfig, num_shards: int) -> Encoder:
         codec=tiny_codec(),
         filters=filters,
         held_out=HeldOutText.of(()),
-        duplicates=None,
+        flags={},
         tags=((),),
         id_type="uint16",
         seed=1,
         num_shards=num_shards,
-        part=WHOLE,
     )
 
 

@@ -15,13 +15,12 @@ import torch
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.progress.reporter import PlainReporter
+from nmtkit.signals import StopRequest
 from nmtkit.storage.checkpoint import Resumable, newest_resumable
 from nmtkit.storage.run_folder import RunFolder
-from nmtkit.training.compiling import Execution
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.run import make_train_state, make_trainer
-from nmtkit.training.state import Progress, RunContext
-from nmtkit.training.stopping import StopRequest
+from nmtkit.training.state import Execution, Progress, RunContext
 from nmtkit.training.trainer import Trainer
 from nmtkit.training.validation import ValidationHistory
 from tests.snapshots import read_tensors

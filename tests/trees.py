@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from nmtkit.parsing.trees import Tree, parse_tree
 from nmtkit.parsing.vocabulary import TreeTokens
+from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.words import Words
 from tests.shared_data import DATA
 from tests.tiny import WORDS
 
@@ -55,7 +55,7 @@ TREEBANK = (
 def parser_codec(keeps_tags: bool = False) -> TextCodec:
     """Return words as the source, and the labels of `TREEBANK` as the target."""
     treebank = [parse_tree(text, "treebank") for text in TREEBANK]
-    tokens = TreeTokens.count(treebank, keeps_tags)
+    tokens = TreeTokens.of_trees(treebank, keeps_tags)
     return TextCodec("words", "trees", Words(WORDS), tokens, is_shared=False)
 
 

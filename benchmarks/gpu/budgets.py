@@ -12,7 +12,7 @@ Elsewhere only waits and graphs are counted, and compared. Columns:
     to_device, to_host, on_device
                 copies; those to the device include the copies of the next batch
     casts       kernels that only convert a tensor to another type
-    graphs      compiled graphs, the trial's counted
+    graphs      compiled graphs
     host_ms     processor time of all threads; it has no budget
 """
 

@@ -24,7 +24,7 @@ from benchmarks.gpu.measure import (
     seconds,
 )
 from benchmarks.gpu.workload import VOCABULARY, draw_pairs, make_model, open_device
-from nmtkit.runtime.memory import reset_peak_memory
+from nmtkit.runtime.devices import reset_peak_memory
 
 WAYS = {
     "bfloat16": ("bfloat16", False),

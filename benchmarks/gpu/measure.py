@@ -20,8 +20,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.common import print_json
 from benchmarks.memory import wait
-from nmtkit.runtime.devices import device_name
-from nmtkit.runtime.memory import peak_memory
+from nmtkit.runtime.devices import device_name, peak_memory
 
 Work = Callable[[], object]
 

@@ -33,7 +33,7 @@ from benchmarks.gpu.workload import (
     words_dataset,
 )
 from benchmarks.updates import Workbench
-from nmtkit.config.fields import Values
+from nmtkit.config.schema import Values
 from nmtkit.training.distributed import join_ranks
 
 TIMEOUT_MINUTES = 1.0

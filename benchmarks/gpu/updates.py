@@ -11,7 +11,6 @@ update computes the same pairs, loaded as in `nmtkit train`. Columns:
     ms, host_ms       time of an update, and processor time of its threads
     gpu_ms, launches  time and number of its kernels, copies and fills
     syncs             operations for which the host waits
-    of_peak           operations per second, as a share of the GPU's peak by its data sheet
     loss, norm        of the last update; about equal for all ways of the same shape
 """
 
@@ -40,15 +39,14 @@ from benchmarks.gpu.workload import (
     open_device,
     padded_up_to,
     repeat,
-    share_of_peak,
     training,
     words_dataset,
 )
 from benchmarks.updates import Workbench
-from nmtkit.config.fields import Values
+from nmtkit.config.schema import Values
 from nmtkit.errors import NmtkitError
-from nmtkit.model.kernels import flash
-from nmtkit.runtime.memory import reset_peak_memory
+from nmtkit.model.kernels import unpadded
+from nmtkit.runtime.devices import reset_peak_memory
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ class Way:
 
     settings: Values = field(default_factory=dict)
     entries: Callable[[int], int] = int
-    longest_padded: int = flash.MAX_PADDED_LENGTH
+    longest_padded: int = unpadded.MAX_PADDED_LENGTH
 
 
 BY_LENGTH = {
@@ -139,8 +137,7 @@ def measure(name: str, folder: Path, options: argparse.Namespace, table: Table) 
             repeat(bench, draw_pairs(length, options.tokens, vocabulary))
             num_kernels = options.kernels if length == lengths[-1] else 0
             row = measure_update(bench, options.updates, num_kernels)
-            compiled = bench.context.execution.is_compiled
-            about = {"way": name, "length": length, "compiled": compiled, "opened_s": opened_s}
+            about = {"way": name, "length": length, "opened_s": opened_s}
             table.add({**about, **row})
 
 
@@ -156,14 +153,12 @@ def measure_update(bench: Workbench, num_updates: int, num_kernels: int) -> dict
     bench.run(min(num_updates, 3))  # warms up
     run_s = seconds(partial(bench.run, num_updates), device, num_calls=1)
     record = bench.record()
-    of_peak = {"of_peak": share_of_peak(bench, run_s)} if device.type == "cuda" else {}
     return {
         "first_s": first_s,
         "ms": MILLI * run_s / num_updates,
         "host_ms": MILLI * host_seconds(update, device),
         **kernels(update, device, num_kernels),
         "target_tokens_s": record.num_target_tokens / run_s,
-        **of_peak,
         **peak(device),
         "loss": record.loss,
         "norm": record.gradient_norm,

@@ -4,6 +4,9 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -12,25 +15,22 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from benchmarks.updates import Workbench, settings_of
-from nmtkit.config.fields import Values
 from nmtkit.config.preprocessing import CorpusConfig, VocabularyConfig
 from nmtkit.config.presets import PRESETS
-from nmtkit.config.schema import PreprocessRecipe, RuntimeConfig, TrainRecipe
+from nmtkit.config.schema import PreprocessRecipe, RuntimeConfig, TrainRecipe, Values
 from nmtkit.config.toml import build
+from nmtkit.data.batch import make_batch
 from nmtkit.data.binary import Sequences
 from nmtkit.data.prepare import prepare
-from nmtkit.data.sampler import Position, Update
+from nmtkit.data.sampler import Update
 from nmtkit.errors import ConfigError
-from nmtkit.model.estimate.device_rates import SHARE_OF_PEAK
-from nmtkit.model.kernels import flash
+from nmtkit.model.kernels import unpadded
 from nmtkit.model.transformer import Transformer
 from nmtkit.progress.counting import SILENT
-from nmtkit.runtime.devices import make_deterministic, set_up
+from nmtkit.runtime.devices import background_thread, make_deterministic, set_up
 from nmtkit.symbols import EOS_ID
 from nmtkit.training.distributed import Ranks
-from nmtkit.training.loader import NUM_AHEAD, BatchLoader
-from nmtkit.training.micro_batches import MicroBatch
-from nmtkit.training.update_reader import UpdateStream
+from nmtkit.training.updates import LoadedUpdate, Start, UpdateLoader, UpdateStream
 
 VOCABULARY = 37_000
 SIDES = ("src", "tgt")
@@ -138,32 +138,27 @@ def repeat(bench: Workbench, pairs: Sequence[Sequence[Sequence[int]]]) -> None:
     numbers = np.arange(len(source.lengths))
     update = Update(0, numbers, int(source.lengths.sum()), int(target.lengths.sum()))
 
-    def stream(position: Position, _number: int, _num_micro_batches: int) -> UpdateStream:
-        while True:
-            yield position, update, [MicroBatch(0, 1, (source, target))]
+    def stream(start: Start) -> UpdateStream:
+        for number in count(start.number + 1):
+            following = replace(start, number=number)
+            yield LoadedUpdate(update, following, {0: (source, target)})
 
     device = bench.context.device
     bench.trainer.loader.close()
-    bench.trainer.loader = BatchLoader(stream, device, NUM_AHEAD if device.type == "cuda" else 0)
-
-
-def share_of_peak(bench: Workbench, seconds: float) -> float | None:
-    """Return the share of its peak that a device reaches in the last `run`; None if unknown."""
-    rate, operations = bench.trainer.meter.costs.device_rate, bench.record().operations
-    if rate is None or operations is None:
-        return None
-    return operations / seconds / (rate / SHARE_OF_PEAK)
+    background = background_thread("loader") if device.type == "cuda" else None
+    to_batch = partial(make_batch, device=device)
+    bench.trainer.loader = UpdateLoader(stream, to_batch, background)
 
 
 @contextmanager
 def padded_up_to(length: int) -> Iterator[None]:
     """Make attention pad batches of sequences of up to a length, and use flash attention above."""
-    before = flash.MAX_PADDED_LENGTH
-    flash.MAX_PADDED_LENGTH = length
+    before = unpadded.MAX_PADDED_LENGTH
+    unpadded.MAX_PADDED_LENGTH = length
     try:
         yield
     finally:
-        flash.MAX_PADDED_LENGTH = before
+        unpadded.MAX_PADDED_LENGTH = before
 
 
 def make_model(shape: str, vocabulary: int, precision: str, device: torch.device) -> Transformer:
@@ -185,9 +180,9 @@ def make_model(shape: str, vocabulary: int, precision: str, device: torch.device
 def gradients(bench: Workbench) -> list[Tensor]:
     """Return the gradients of the next update's loss sum; the weights do not change."""
     trainer, progress = bench.trainer, bench.trainer.train_state.progress
-    loaded = trainer.loader.load(progress.position, progress.update + 1, 1)
+    loaded = trainer.loader.load(Start(progress.position, progress.update + 1, 1))
     torch.manual_seed(1)
-    trainer.objective(loaded.micro_batches[0].pairs).loss.backward()
+    trainer.objective(loaded.micro_batches[0]).loss.backward()
     found = [p.grad.clone() for p in weights(bench) if p.grad is not None]
     trainer.train_state.clear_gradients()
     return found
@@ -211,4 +206,4 @@ def exchanged_gradients(bench: Workbench) -> Iterator[None]:
 
 def num_micro_batches(bench: Workbench) -> int:
     """Return the number of micro-batches of the next update."""
-    return bench.trainer.micro_batches.at(bench.trainer.train_state.progress.update + 1)
+    return bench.trainer.schedule.at(bench.trainer.train_state.progress.update + 1)

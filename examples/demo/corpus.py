@@ -18,22 +18,24 @@ SIZES = {"train": 20_000, "valid": 200, "test": 200}
 def main() -> None:
     """Read the command line and write the files."""
     parser = argparse.ArgumentParser(description="Write train, valid and test, .en and .de.")
-    parser.add_argument("folder", type=Path, help="where to; is made if it is not there")
+    parser.add_argument("folder", type=Path, help="where to; is not there yet")
     parser.add_argument("--seed", type=int, default=1, help="another seed, other sentences")
     arguments = parser.parse_args()
     write(split(arguments.seed, SIZES), arguments.folder)
 
 
 def write(parts: dict[str, list[Phrase]], folder: Path) -> None:
-    """Write two files per part, one sentence per line."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write two files per part, one sentence per line; the folder appears whole."""
+    staged = folder.with_name(f".{folder.name}.partial")
+    staged.mkdir(parents=True, exist_ok=True)
     for name, pairs in parts.items():
         for suffix, lines in (
             ("en", [pair.english for pair in pairs]),
             ("de", [pair.german for pair in pairs]),
         ):
-            path = folder / f"{name}.{suffix}"
+            path = staged / f"{name}.{suffix}"
             path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+    staged.replace(folder)
 
 
 def split(seed: int, sizes: dict[str, int]) -> dict[str, list[Phrase]]:

@@ -13,12 +13,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from nmtkit.config.fields import Value, values_of
 from nmtkit.config.presets import PRESET_OF_ROW, PRESETS
-from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.schema import TrainRecipe, Value, values_of
 from nmtkit.config.toml import build, dumps
 from nmtkit.errors import DamagedError, NmtkitError
-from nmtkit.reporting.document import NOTHING, Cell, Section, Table, markdown
+from nmtkit.reporting.page import NOTHING, Cell, Section, Table, markdown
 from nmtkit.reporting.paper import TABLE_3
 from nmtkit.reporting.runs import read_runs
 

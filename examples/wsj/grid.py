@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmtkit.reporting.document import Cell, Section, Table, markdown
+from nmtkit.reporting.page import Cell, Section, Table, markdown
 
 SCORE = "valid.json"
 """In the folder of a cell: the output of `nmtkit score --json` for the validation set."""

@@ -5,14 +5,18 @@ under the same names.
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from nmtkit.config.setting import setting
+from nmtkit.config.setting import common, setting
 
 TargetType = Literal["text", "trees"]
 """Type of the target's lines."""
+
+ComparedType = Literal["text", "trees", "alignments"]
+"""Type of the lines that metrics compare."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +32,7 @@ class MetricInfo:
     """
 
     label: str
-    compares: TargetType = "text"
+    compares: ComparedType = "text"
     settings: tuple[str, ...] = ()
     needs_languages: bool = False
     is_higher_better: bool = True
@@ -42,6 +46,9 @@ METRICS: dict[str, MetricInfo] = {
     "moses-bleu": MetricInfo(label="moses-BLEU", settings=("lowercase",), needs_languages=True),
     "paper-bleu": MetricInfo(label="paper-BLEU", settings=("lowercase",), needs_languages=True),
     "brackets": MetricInfo(label="F1", compares="trees", settings=("prm",)),
+    "aer": MetricInfo(
+        label="AER", compares="alignments", settings=("gold_base",), is_higher_better=False
+    ),
 }
 
 SCORE_KEYS = ("system", "by_length", "by_frequency")
@@ -56,9 +63,10 @@ AUTO, NONE = "auto", "none"
 NONE is also a value of metric: only the programs of metric_command score.
 """
 
-TYPE_SETTINGS: Mapping[TargetType, tuple[str, ...]] = {
-    "text": ("test_set", "language_pair", "by_frequency"),
-    "trees": (),
+TYPE_SETTINGS: Mapping[ComparedType, tuple[str, ...]] = {
+    "text": ("test_set", "language_pair", "by_length", "by_frequency"),
+    "trees": ("by_length",),
+    "alignments": (),
 }
 """Settings of scoring that have an effect with every metric of a type of lines."""
 
@@ -74,12 +82,39 @@ Each has the reason why it has none on other types.
 DEFAULT_METRICS: Mapping[TargetType, str] = {"text": "bleu", "trees": "brackets"}
 
 
+CHINESE, JAPANESE, KOREAN = ("zh", "zho", "chi", "cmn", "yue", "lzh"), ("ja", "jpn"), ("ko", "kor")
+_BY_CHARACTER = ("th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bur")
+_TOKENIZERS = {
+    **dict.fromkeys(CHINESE, "zh"),
+    **dict.fromkeys(JAPANESE, "ja-mecab"),
+    **dict.fromkeys(KOREAN, "ko-mecab"),
+    **dict.fromkeys(_BY_CHARACTER, "char"),
+}
+"""Tokenizers of BLEU by ISO 639 codes."""
+
+GENERAL_TOKENIZER = "13a"
+"""The tokenizer of all other languages: that of mteval-v13a.pl."""
+
+
+def base_language(code: str) -> str:
+    """Return a language without script and country: `zh` for `zh_CN` or `zh-Hans`."""
+    return re.split("[-_]", code)[0].lower()
+
+
+def tokenizer_of(config: "TuningConfig") -> str:
+    """Return the tokenizer of BLEU: the given one, or that of the target language."""
+    target = base_language(config.language_pair.rpartition("-")[2])
+    return (
+        _TOKENIZERS.get(target, GENERAL_TOKENIZER) if config.tokenize == "auto" else config.tokenize
+    )
+
+
 def metric_names(text: str) -> list[str]:
     """Return the names in a comma-separated list, without repetitions; "none" has none."""
     return [] if text == NONE else list(dict.fromkeys(name.strip() for name in text.split(",")))
 
 
-def metrics_of(compares: TargetType) -> list[str]:
+def metrics_of(compares: ComparedType) -> list[str]:
     """Return the names of the metrics for a type of lines."""
     return [name for name, info in METRICS.items() if info.compares == compares]
 
@@ -97,17 +132,12 @@ def cost(metric: str, nll: float, scores: Mapping[str, float]) -> float:
     return math.inf if math.isnan(value) else sign * value
 
 
-def unknown_metrics(names: Sequence[str]) -> list[str]:
-    """Return the names that are no metric's."""
-    return [name for name in names if name not in METRICS]
-
-
 def not_validated(best_metric: str, validated: Sequence[str]) -> str:
     """Return the error message for a best_metric that is not validated."""
     return (
         f"best_metric ({best_metric!r}) is not among the validated metrics "
         f"({', '.join(validated) or NONE}); give --validate-metrics "
-        f"{','.join([*validated, best_metric])}, or --best-metric {NLL} [validation.best_metric]"
+        f"{','.join([*validated, best_metric])}, or --best-metric {NLL}"
     )
 
 
@@ -115,13 +145,13 @@ def not_validated(best_metric: str, validated: Sequence[str]) -> str:
 class TuningConfig:
     """Tuning, with --tune."""
 
-    metric: str = setting(
+    metric: str = common(
         "bleu",
         f"Metric to tune for. One of {', '.join(metrics_of('text'))}; none: the first program of "
         "--metric-command.",
         metavar="NAME",
     )
-    metric_command: tuple[str, ...] = setting(
+    metric_command: tuple[str, ...] = common(
         (),
         "Program as a metric, run by the shell; may be repeated. It reads lines of source, "
         "translation and references, separated by tabs, and writes a number for each, higher is "
@@ -131,13 +161,14 @@ class TuningConfig:
     )
     tokenize: str = setting(
         "auto",
-        "Tokenizer of bleu, as sacreBLEU names it; auto = that of --language-pair, or 13a.",
+        "Tokenizer of bleu, as sacreBLEU names it; auto = that of the target language, or 13a.",
         choices=("auto", "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "flores200", "none"),
     )
     lowercase: bool = setting(False, "Ignore case in BLEU and chrF; TER always ignores it.")
     language_pair: str = setting(
         "",
-        "Languages, such as en-de; for moses-bleu, paper-bleu and --tokenize auto.",
+        "Languages, such as en-de; for moses-bleu, paper-bleu and --tokenize auto. --tokenize and "
+        "--language-pair also choose the words of mbr:bleu, without --tune too.",
         metavar="SOURCE-TARGET",
     )
 
@@ -146,11 +177,13 @@ class TuningConfig:
 class MetricsConfig(TuningConfig):
     """Metrics against a reference."""
 
-    metric: str = setting(
+    metric: str = common(
         "bleu",
-        f"Comma-separated metrics of text ({', '.join(metrics_of('text'))}) or of trees "
-        f"({', '.join(metrics_of('trees'))}). paper-bleu: as in "
-        '"Attention Is All You Need"; brackets: F1 of EVALB; none: only --metric-command.',
+        f"Comma-separated metrics of text ({', '.join(metrics_of('text'))}), of trees "
+        f"({', '.join(metrics_of('trees'))}) or of word alignments "
+        f"({', '.join(metrics_of('alignments'))}). paper-bleu: as in "
+        '"Attention Is All You Need"; brackets: F1 of EVALB; aer: alignment error rate; none: '
+        "only --metric-command.",
         metavar="LIST",
     )
     language_pair: str = setting(
@@ -158,15 +191,18 @@ class MetricsConfig(TuningConfig):
         "Languages, such as en-de; for --test-set, moses-bleu, paper-bleu and --tokenize auto.",
         metavar="SOURCE-TARGET",
     )
-    test_set: str = setting(
+    test_set: str = common(
         "",
         "Test set of sacreBLEU with the references, such as wmt17; needs --language-pair.",
         metavar="NAME",
     )
     prm: str = setting(
-        "",
-        "Parameter file of EVALB for brackets.  [default: COLLINS.prm]",
-        metavar="FILE",
+        "", "Parameter file of EVALB for brackets.  [default: COLLINS.prm]", metavar="FILE"
+    )
+    gold_base: str = setting(
+        NONE,
+        "Number of the first word in the reference, for aer; alignments count from 0.",
+        choices=(NONE, "0", "1"),
     )
 
 
@@ -174,11 +210,11 @@ class MetricsConfig(TuningConfig):
 class SignificanceConfig:
     """Significance."""
 
-    confidence: bool = setting(False, "Print 95 % confidence intervals by the bootstrap.")
-    paired_bs: bool = setting(
+    confidence: bool = common(False, "Print 95 % confidence intervals by the bootstrap.")
+    paired_bs: bool = common(
         False, "Test each system against the first one by the paired bootstrap."
     )
-    paired_ar: bool = setting(
+    paired_ar: bool = common(
         False, "Test each system against the first one by approximate randomisation."
     )
     resamples: int = setting(1000, "Number of bootstrap samples.", minimum=2, maximum=1_000_000)
@@ -191,7 +227,7 @@ class SignificanceConfig:
 class BreakdownConfig:
     """Breakdown."""
 
-    sentence_level: bool = setting(
+    sentence_level: bool = common(
         False, "Score each line instead of the whole text; brackets in the format of EVALB."
     )
     by_length: bool = setting(False, "Also print scores by sentence length.")
@@ -200,3 +236,12 @@ class BreakdownConfig:
         "Also print the F1 of words by frequency in this text, such as the training target.",
         metavar="FILE",
     )
+
+
+def metric_commands(entries: Sequence[str]) -> dict[str, str]:
+    """Return the commands of entries NAME=COMMAND of --metric-command, by name.
+
+    `nmtkit/evaluation/metric_command.py` runs them.
+    """
+    parts = (entry.partition("=") for entry in entries)
+    return {name.strip(): command.strip() for name, _, command in parts}

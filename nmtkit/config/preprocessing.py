@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmtkit.config.setting import setting
+from nmtkit.config.setting import common, setting
 
 MIN_ENTRIES = 8
 """The smallest size of a vocabulary."""
@@ -12,6 +12,7 @@ LARGEST_VOCABULARY = 10_000_000
 """More entries than any language model has; their embeddings of size 512 take 19 GiB."""
 
 SENTENCEPIECE = "sentencepiece"
+AUTO = "auto"
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,9 @@ class Segmentation:
     no_tokenizer: str = ""
 
 
-_SUBWORDS = Segmentation(SENTENCEPIECE, ("vocab_size", "sample_lines", "whole_tokens"), "bytes")
+_SUBWORDS = Segmentation(
+    SENTENCEPIECE, ("vocab_size", "sample_lines", "whole_tokens", "split_digits"), "bytes"
+)
 _TREES = Segmentation(
     "trees",
     (),
@@ -55,22 +58,8 @@ SEGMENTATIONS = {
 """
 
 SCRIPTS = (
-    "any",
-    "latin",
-    "cyrillic",
-    "greek",
-    "arabic",
-    "hebrew",
-    "armenian",
-    "georgian",
-    "ethiopic",
-    "devanagari",
-    "bengali",
-    "tamil",
-    "thai",
-    "han",
-    "japanese",
-    "korean",
+    *("any", "latin", "cyrillic", "greek", "arabic", "hebrew", "armenian", "georgian"),
+    *("ethiopic", "devanagari", "bengali", "tamil", "thai", "han", "japanese", "korean"),
 )
 
 
@@ -78,13 +67,13 @@ SCRIPTS = (
 class CorpusConfig:
     """Input text."""
 
-    source_lang: str = setting(
+    source_lang: str = common(
         "", "Suffix of the source files, such as en.", metavar="SUFFIX", required=True
     )
-    target_lang: str = setting(
+    target_lang: str = common(
         "", "Suffix of the target files, such as de.", metavar="SUFFIX", required=True
     )
-    train: tuple[str, ...] = setting(
+    train: tuple[str, ...] = common(
         (),
         "Training text PREFIX.SOURCE and PREFIX.TARGET (or .gz); may be repeated. WEIGHT is how "
         "often an epoch has each pair: 2 = twice, 0.5 = once in two epochs.",
@@ -97,7 +86,7 @@ class CorpusConfig:
         "back-translation=<bt>; may be repeated.",
         metavar="PREFIX=TAG",
     )
-    valid: str = setting(
+    valid: str = common(
         "",
         "Validation text PREFIX.SOURCE and PREFIX.TARGET (or .gz).",
         metavar="PREFIX",
@@ -109,7 +98,7 @@ class CorpusConfig:
 class VocabularyConfig:
     """Segmentation and vocabulary."""
 
-    segmentation: str = setting(
+    segmentation: str = common(
         "bpe",
         "Segmentation into tokens. bpe, unigram: SentencePiece with byte fallback, for raw text; "
         "words: split at spaces, for text that is segmented already.",
@@ -133,12 +122,12 @@ class VocabularyConfig:
         "same.",
     )
     normalize: str = setting(
-        "none",
+        AUTO,
         "Unicode normal form of the text, before tokenizer and segmentation; translation does the "
-        "same. bpe and unigram have nfkc already.",
-        choices=("none", "nfc", "nfkc"),
+        "same. auto: nfkc without invisible characters for bpe and unigram, none for words.",
+        choices=(AUTO, "none", "nfc", "nfkc"),
     )
-    vocab_size: int = setting(
+    vocab_size: int = common(
         32_000,
         "Entries of a vocabulary; the maximum for words.",
         minimum=MIN_ENTRIES,
@@ -148,10 +137,9 @@ class VocabularyConfig:
         0,
         "Entries of the target's vocabulary, if it is separate.",
         zero="same",
-        minimum=0,
         maximum=LARGEST_VOCABULARY,
     )
-    separate_vocabularies: bool = setting(
+    separate_vocabularies: bool = common(
         False, "Learn one vocabulary per side instead of a joint one."
     )
     source_vocabulary: str = setting(
@@ -163,11 +151,14 @@ class VocabularyConfig:
     target_vocabulary: str = setting(
         "", "Existing vocabulary of the target; see --source-vocabulary.", metavar="FILE"
     )
-    vocabulary_of: str = setting(
+    vocabulary_of: str = common(
         "",
         "Model folder, run or checkpoint, whose vocabularies and tokenizer are used instead; to "
         "train that model further.",
         metavar="MODEL",
+    )
+    split_digits: bool = setting(
+        False, "Learn no subword of more than one digit, so that numbers are spelled by digits."
     )
     min_count: int = setting(
         1, "Minimum frequency of words; rarer ones become <unk>.", unit="occurrences", minimum=1
@@ -196,13 +187,11 @@ LEARNING_SETTINGS = tuple(
 class FilterConfig:
     """Filters of training pairs; dropped pairs are counted by reason."""
 
-    max_length: int = setting(
+    max_length: int = common(
         250, "Drop pairs with a longer side; the end symbol counts.", unit="tokens", minimum=2
     )
     max_ratio: float = setting(
-        0.0,
-        "Drop pairs whose lengths differ by more than this factor; 0 = keep all.",
-        minimum=0,
+        0.0, "Drop pairs whose lengths differ by more than this factor; 0 = keep all."
     )
     source_script: str = setting(
         "any",
@@ -224,7 +213,18 @@ class FilterConfig:
         "repeated.",
         metavar="PREFIX",
     )
-    drop_duplicates: bool = setting(False, "Drop pairs that repeat an earlier one.")
+    scores: tuple[str, ...] = setting(
+        (),
+        "File (or .gz) with a number per pair, as bicleaner and LASER write them; one for each "
+        "--train, in the same order.",
+        metavar="FILE",
+    )
+    keep_above: float = setting(
+        0.5,
+        "With --scores: drop pairs whose number is lower; an equal one is kept.",
+        minimum=-1_000_000,
+    )
+    drop_duplicates: bool = common(False, "Drop pairs that repeat an earlier one.")
 
 
 def segmentations(config: VocabularyConfig) -> tuple[str, str]:
@@ -241,3 +241,51 @@ def is_shared(config: VocabularyConfig) -> bool:
     if source and target:
         return Path(source).resolve() == Path(target).resolve()
     return not config.separate_vocabularies
+
+
+@dataclass(frozen=True)
+class TrainingText:
+    """A training text.
+
+    Attributes:
+        prefix: path of its files without the languages' suffixes.
+        weight: mean number of times that an epoch has each pair.
+        tag: a token at the beginning of its source lines, or "".
+    """
+
+    prefix: str
+    weight: float
+    tag: str
+
+
+def training_texts(config: CorpusConfig) -> list[TrainingText]:
+    """Return the training texts in the order of --train."""
+    tags = dict(map(split_tag, config.tag))
+    weighted = map(split_weight, config.train)
+    return [TrainingText(prefix, weight, tags.get(prefix, "")) for prefix, weight in weighted]
+
+
+def valid_tag(config: CorpusConfig) -> str:
+    """Return the tag of the validation text, or ""."""
+    return dict(map(split_tag, config.tag)).get(config.valid, "")
+
+
+def tags_of(config: CorpusConfig) -> list[str]:
+    """Return the distinct tags of all texts."""
+    tags = [*(text.tag for text in training_texts(config)), valid_tag(config)]
+    return [tag for tag in dict.fromkeys(tags) if tag]
+
+
+def split_weight(entry: str) -> tuple[str, float]:
+    """Split PREFIX=WEIGHT; an equals sign that no number follows is part of the path."""
+    prefix, _, text = entry.rpartition("=")
+    try:
+        return (prefix, float(text)) if prefix else (entry, 1.0)
+    except ValueError:
+        return entry, 1.0
+
+
+def split_tag(entry: str) -> tuple[str, str]:
+    """Split PREFIX=TAG."""
+    prefix, _, tag = entry.rpartition("=")
+    return prefix, tag

@@ -7,7 +7,7 @@ small is for two CPU cores: about 4500 updates in half an hour with 8000 vocabul
 updates and pre-norm, which allows a high learning rate, learn most in that time.
 """
 
-from nmtkit.config.fields import Values
+from nmtkit.config.schema import Values
 
 # The paper saved a checkpoint every ten minutes; this is about as many updates on its machine.
 BASE: Values = {"save_every": 1500, "validate_every": 1500}

@@ -2,10 +2,10 @@
 
 import difflib
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from nmtkit.config.fields import fields_of, values_of
-from nmtkit.config.schema import Recipe
+from nmtkit.config.other_toolkits import answer_to_word
+from nmtkit.config.schema import Field, Recipe, fields_of, values_of
 from nmtkit.errors import ConfigError
 
 MOST_SHOWN = 10
@@ -13,13 +13,18 @@ MOST_SHOWN = 10
 
 LONGEST_SHOWN = 60
 
+MIN_SIMILARITY, MOST_LETTERS = 0.66, 2
+"""Similarity of a misspelled word and a known one, as `difflib` measures it, and the letters by
+which their lengths differ. Three letters, of which one is wrong, have 0.67. A word that begins a
+known one has more letters."""
+
 
 @dataclass(frozen=True)
 class Problem:
     """A problem of a configuration.
 
     Attributes:
-        keys: names of the settings involved.
+        keys: names of the settings involved; `placed` adds the place of the first one to the text.
         text: the setting, its value, what is expected, how to fix it.
         known: if the first of `keys` is unknown, the known ones; the message suggests one.
         is_idle: the first setting has no effect with the others.
@@ -34,11 +39,22 @@ class Problem:
 def raise_problems(problems: Sequence[Problem], where: str = "") -> None:
     """Raise one ConfigError with the problems, if there are any."""
     if problems:
-        texts = [_described(problem) for problem in problems[:MOST_SHOWN]]
-        if len(problems) > MOST_SHOWN:
-            texts.append(f"and {len(problems) - MOST_SHOWN:,} more problems")
-        text = "; ".join(texts)
-        raise ConfigError(f"{where}: {text}" if where else text)
+        raise ConfigError(": ".join(filter(None, [where, text_of(problems)])))
+
+
+def text_of(problems: Sequence[Problem]) -> str:
+    """Return the texts of the first problems, and the number of the others."""
+    texts = [_described(problem) for problem in problems[:MOST_SHOWN]]
+    if len(problems) > MOST_SHOWN:
+        texts.append(f"and {len(problems) - MOST_SHOWN:,} more problems")
+    return "; ".join(texts)
+
+
+def placed(recipe: Recipe, problems: Iterable[Problem]) -> Iterator[Problem]:
+    """Yield problems of a recipe with the place of the first of their settings."""
+    fields = fields_of(type(recipe))
+    for problem in problems:
+        yield replace(problem, text=f"{problem.text} {fields[problem.keys[0]].place}")
 
 
 def without_effect(
@@ -57,23 +73,60 @@ def without_effect(
         if values[name] != fields[name].default:
             yield Problem(
                 (name, *causes),
-                f"{name} ({values[name]}) has no effect {when}; leave it out "
-                f"[{fields[name].section}.{name}]",
+                f"{name} ({values[name]}) has no effect {when}; leave it out",
                 is_idle=True,
             )
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return a hint about an unknown word.
+def declared_effects(recipe: Recipe) -> Iterator[Problem]:
+    """Yield a problem for each setting without effect by its `Setting.only_with`."""
+    fields, values = fields_of(type(recipe)), values_of(recipe)
+    for name, one in fields.items():
+        for cause, effective in one.setting.only_with.items():
+            if cause in values and values[cause] not in effective:
+                when = _condition(fields[cause], values[cause], effective)
+                yield from without_effect(recipe, (name,), when, cause)
+                break
 
-    It is the known word that it begins, if there is only one, or the most similar one, or all.
+
+def _condition(cause: Field, value: object, effective: Iterable[object]) -> str:
+    """Return in terms of its flag that a setting has a value without effect."""
+    flag = cause.flag
+    if isinstance(value, bool):
+        return f"{'with' if value else 'without'} {flag}"
+    if value == cause.default:
+        *others, last = map(str, effective)
+        return f"without {flag} {' or '.join(filter(None, [', '.join(others), last]))}"
+    return f"with {flag} {value}"
+
+
+def suggestion(word: str, known: Iterable[str], place: str = "") -> str:
+    """Return a hint about an unknown word: an answer, a known word that it resembles, or all.
+
+    Args:
+        word: the word.
+        known: the known ones.
+        place: the setting whose value it is, or "commands", if answers to it may be known.
     """
     candidates = list(known)
-    begun = [one for one in candidates if word and one.startswith(word)]
-    close = begun if len(begun) == 1 else difflib.get_close_matches(word, candidates, n=1)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    return f"known are: {', '.join(candidates)}"
+    answer = answer_to_word(word, place) or misspelled(word, candidates)
+    return answer or f"known are: {', '.join(candidates)}"
+
+
+def misspelled(word: str, known: Collection[str]) -> str:
+    """Return the question for the known word that is closest; or ""."""
+    found = closest(word, known)
+    return f"did you mean {found!r}?" if found else ""
+
+
+def closest(word: str, known: Collection[str], min_similarity: float = MIN_SIMILARITY) -> str:
+    """Return the shortest known word that a word begins, or the one that it misspells; or ""."""
+    lower = word.lower()
+    by_length = sorted(known, key=len)
+    begun = [one for one in by_length if len(lower) > MOST_LETTERS and one.startswith(lower)]
+    alike = [one for one in by_length if abs(len(one) - len(lower)) <= MOST_LETTERS]
+    close = difflib.get_close_matches(lower, alike, 1, min_similarity)
+    return next(iter([*begun, *close]), "")
 
 
 def shown(value: object) -> str:

@@ -7,7 +7,7 @@ computes them, under the same names.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nmtkit.config.setting import setting
+from nmtkit.config.setting import common
 
 UTILITIES = ("chrf", "bleu")
 """Utilities of the feature mbr; `nmtkit/rerank/mbr.py` computes them."""
@@ -66,7 +66,7 @@ def feature_specs(text: str) -> list[FeatureSpec]:
 class RerankConfig:
     """Features."""
 
-    features: str = setting(
+    features: str = common(
         "",
         "Comma-separated features. model: the score that is there; length: words; forced:MODEL, "
         "backward:MODEL, right-to-left:MODEL: log-probability by a model; command:NAME: a program "
@@ -74,18 +74,18 @@ class RerankConfig:
         metavar="LIST",
         required=True,
     )
-    weights: str = setting(
+    weights: str = common(
         "",
         "Weights of the features, a JSON file as --tune prints it; one feature needs none.",
         metavar="FILE",
     )
-    mbr: str = setting(
+    mbr: str = common(
         "auto",
         "Computation of mbr. exact: every candidate against every other; aggregate: against their "
         "average; auto: exact up to 64 different candidates per line.",
         choices=("auto", "exact", "aggregate"),
     )
-    chunk_lines: int = setting(
+    chunk_lines: int = common(
         1024,
         "Lines that are held in memory and scored together.",
         unit="lines",
@@ -98,7 +98,7 @@ class RerankConfig:
 class RerankOutputConfig:
     """Output."""
 
-    output_format: str = setting(
+    output_format: str = common(
         "text",
         "Format of the output. text: the best translation per line; json: an object per line with "
         "all candidates in their new order, their features and scores.",

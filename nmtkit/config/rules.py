@@ -1,34 +1,42 @@
 """Rules across settings; a setting without effect is an error too."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import fields
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from nmtkit.config.corpora import corpus_problems
-from nmtkit.config.fields import values_of
-from nmtkit.config.metric_commands import metric_command_problems
 from nmtkit.config.metrics import (
     METRICS,
     NONE,
+    SCORE_KEYS,
     TYPE_SETTINGS,
     TuningConfig,
+    metric_commands,
     metric_names,
-    unknown_metrics,
+    metrics_of,
 )
 from nmtkit.config.preprocessing import (
+    AUTO,
     LEARNING_SETTINGS,
     MIN_ENTRIES,
     SEGMENTATIONS,
     SENTENCEPIECE,
+    CorpusConfig,
     VocabularyConfig,
     is_shared,
     segmentations,
+    split_tag,
+    split_weight,
 )
-from nmtkit.config.problems import Problem, suggestion, without_effect
-from nmtkit.config.rerank_rules import rerank_problems
+from nmtkit.config.problems import (
+    Problem,
+    declared_effects,
+    placed,
+    shown,
+    suggestion,
+    without_effect,
+)
+from nmtkit.config.rerank import FEATURES, FeatureSpec, feature_specs
 from nmtkit.config.schema import (
-    LENGTH_PENALTIES,
     SEARCH_SETTINGS,
     AttentionRecipe,
     PreprocessRecipe,
@@ -38,19 +46,28 @@ from nmtkit.config.schema import (
     SearchConfig,
     TrainRecipe,
     TranslateRecipe,
+    values_of,
 )
-from nmtkit.config.training_rules import training_problems
-from nmtkit.config.translation import OUTPUT_FORMATS, SamplingConfig
+from nmtkit.config.training_rules import training_problems, unknown_metrics
+from nmtkit.symbols import SPECIAL_WORDS
 
-SAMPLING_SETTINGS = tuple(one.name for one in fields(SamplingConfig) if one.name != "sample")
-SELECTION = ("sentence", "attention", "layer", "heads", "word", "drawing", "join_subwords")
+_PROGRAM_NAME = re.compile(r"[A-Za-z][\w.+-]*", re.ASCII)
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 0.001, 1000.0
+"""Of a training text."""
+
+_TAKEN_NAMES = {NONE, *SCORE_KEYS, *METRICS, *(info.label for info in METRICS.values())}
 
 
 def contradictions(recipe: Recipe) -> Iterator[Problem]:
     """Yield the contradictions among settings that are valid by themselves."""
+    yield from placed(recipe, _problems(recipe))
+
+
+def _problems(recipe: Recipe) -> Iterator[Problem]:
+    yield from declared_effects(recipe)
     if isinstance(recipe, PreprocessRecipe):
         yield from _filters(recipe)
-        yield from corpus_problems(recipe.corpus)
+        yield from _corpus(recipe.corpus)
         yield from _vocabulary(recipe)
     if isinstance(recipe, TrainRecipe):
         yield from training_problems(recipe)
@@ -62,7 +79,7 @@ def contradictions(recipe: Recipe) -> Iterator[Problem]:
         yield from _significance(recipe)
     if isinstance(recipe, RerankRecipe):
         commands = [*metric_command_problems(recipe.metrics.metric_command)]
-        yield from commands or rerank_problems(recipe)
+        yield from commands or _reranking(recipe)
         yield from _languages(recipe.metrics, "")
     if isinstance(recipe, AttentionRecipe):
         yield from _attention(recipe)
@@ -70,58 +87,34 @@ def contradictions(recipe: Recipe) -> Iterator[Problem]:
 
 def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
     output, search = recipe.output, recipe.search
-    yield from _output_format(recipe)
-    if recipe.sampling.sample:
-        names = ("beam", "stop_when")
-        yield from without_effect(recipe, names, "with --sample, which draws --n-best")
-    else:
-        yield from without_effect(recipe, (*SAMPLING_SETTINGS, "seed"), "without --sample")
-        if output.n_best > search.beam:
-            yield Problem(
-                ("n_best", "beam"),
-                f"n_best ({output.n_best}) must be at most beam ({search.beam}); give a larger "
-                "--beam [output.n_best]",
-            )
+    if not recipe.sampling.sample and output.n_best > search.beam:
+        yield Problem(
+            ("n_best", "beam"),
+            f"n_best ({output.n_best}) must be at most beam ({search.beam}); give a larger --beam",
+        )
     fewest, most = recipe.constraints.min_length_offset, recipe.constraints.max_output_length
     if 0 < most < fewest:
         yield Problem(
             ("min_length_offset", "max_output_length"),
             f"min_length_offset ({fewest}) is above max_output_length ({most}), so no length is "
-            "permitted; change one of them [constraints.min_length_offset]",
+            "permitted; change one of them",
         )
     if output.token_scores and recipe.translation.shortlist:
         yield Problem(
             ("token_scores", "shortlist"),
             "token_scores (True) need scores of the whole vocabulary, and a shortlist restricts "
-            "them to its candidates; leave out --token-scores or --shortlist "
-            "[output.token_scores]",
+            "them to its candidates; leave out --token-scores or --shortlist",
         )
     if recipe.translation.compile == "on" and recipe.translation.devices != 1:
         yield Problem(
             ("compile", "devices"),
             "compile ('on') is for one process, which translates line by line; leave out "
-            "--compile or --devices [translation.compile]",
+            "--compile or --devices",
         )
-    if recipe.translation.stream:
-        yield from without_effect(recipe, ("chunk_lines", "devices"), "with --stream")
     yield from _search(recipe, search)
 
 
-def _output_format(recipe: TranslateRecipe) -> Iterator[Problem]:
-    """Yield the settings that have no effect in the output format."""
-    has_effect = OUTPUT_FORMATS[recipe.output.output_format]
-    for name in dict.fromkeys(chain.from_iterable(OUTPUT_FORMATS.values())):
-        if name not in has_effect:
-            others = [other for other, settings in OUTPUT_FORMATS.items() if name in settings]
-            when = f"without --output-format {' or '.join(others)}"
-            yield from without_effect(recipe, (name,), when, "output_format")
-
-
 def _search(recipe: Recipe, search: SearchConfig) -> Iterator[Problem]:
-    form = search.length_penalty_form
-    if not LENGTH_PENALTIES[form]:
-        when = f"with --length-penalty-form {form}"
-        yield from without_effect(recipe, ("length_penalty",), when)
     if search.beam == 1:
         yield from without_effect(recipe, ("stop_when",), "with --beam 1, greedy search")
 
@@ -131,17 +124,13 @@ def _attention(recipe: AttentionRecipe) -> Iterator[Problem]:
     if not re.fullmatch(r"(0*[1-9]\d*(,0*[1-9]\d*)*)?", selection.heads, re.ASCII):
         yield Problem(
             ("heads",),
-            f"heads ({selection.heads!r}) must be comma-separated positive numbers, such as 5,6 "
-            "[selection.heads]",
+            f"heads ({selection.heads!r}) must be comma-separated positive numbers, such as 5,6",
         )
-    if recipe.view.format == "json":
-        yield from without_effect(recipe, SELECTION, "in json, which contains everything")
-    if selection.drawing == "matrix":
-        yield from without_effect(recipe, ("word",), "on a matrix, which shows all words")
     if recipe.view.translate:
         yield from _search(recipe, recipe.search)
     else:
-        yield from without_effect(recipe, SEARCH_SETTINGS, "without --translate")
+        when = "without --translate"
+        yield from without_effect(recipe, SEARCH_SETTINGS, when, "translate")
 
 
 def _filters(recipe: PreprocessRecipe) -> Iterator[Problem]:
@@ -150,8 +139,51 @@ def _filters(recipe: PreprocessRecipe) -> Iterator[Problem]:
         yield Problem(
             ("max_ratio",),
             f"max_ratio ({ratio}) must be at least 1, or 0 to keep all pairs: it is the length of "
-            "the longer side divided by that of the shorter [filters.max_ratio]",
+            "the longer side divided by that of the shorter",
         )
+    num_scores, num_texts = len(recipe.filters.scores), len(recipe.corpus.train)
+    if num_scores not in (0, num_texts):
+        yield Problem(
+            ("scores", "train"),
+            f"scores: {num_scores} files for {num_texts} texts; give one for each --train, in the "
+            "same order",
+        )
+    if not num_scores:
+        yield from without_effect(recipe, ("keep_above",), "without --scores")
+
+
+def _corpus(config: CorpusConfig) -> Iterator[Problem]:
+    """Yield the problems of languages, weights and tags."""
+    language = config.source_lang
+    if language and language == config.target_lang:
+        yield Problem(
+            ("target_lang", "source_lang"),
+            f"source_lang and target_lang are both {language!r}, so both sides are the same file; "
+            "give two languages",
+        )
+    prefixes = []
+    for prefix, weight in map(split_weight, config.train):
+        prefixes.append(prefix)
+        if not SMALLEST_WEIGHT <= weight <= LARGEST_WEIGHT:
+            yield Problem(
+                ("train",),
+                f"train ({prefix}={weight:g}): a weight must be from {SMALLEST_WEIGHT:g} to "
+                f"{LARGEST_WEIGHT:g}; after a path that ends so, write =1",
+            )
+    for entry in config.tag:
+        prefix, tag = split_tag(entry)
+        if prefix not in (*prefixes, config.valid) or not tag or tag.split() != [tag]:
+            yield Problem(
+                ("tag",),
+                f"tag ({entry!r}) must be PREFIX=TAG, with the prefix of a text as --train or "
+                "--valid has it, and a tag without white space, such as bt=<bt>",
+            )
+        elif tag in SPECIAL_WORDS:
+            yield Problem(
+                ("tag",),
+                f"tag ({entry!r}): {tag} is a special symbol of every vocabulary; choose another "
+                "tag, such as <bt>",
+            )
 
 
 def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:
@@ -165,24 +197,22 @@ def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:
         yield from without_effect(recipe, names, when)
     for name in ("tokenizer", "unescape", "normalize"):
         value = vars(vocabulary)[name]
-        if target.no_tokenizer and value not in (False, "none"):
+        if target.no_tokenizer and value not in (False, "none", AUTO):
             yield Problem(
-                (name, "target_segmentation"),
-                f"{name} ({value!r}): {target.no_tokenizer} [vocabulary.{name}]",
+                (name, "target_segmentation"), f"{name} ({value!r}): {target.no_tokenizer}"
             )
     if any(is_given) and not all(is_given) and is_shared(vocabulary):
         given, other = ("source", "target") if is_given[0] else ("target", "source")
         yield Problem(
-            ("source_vocabulary", "target_vocabulary"),
+            (f"{other}_vocabulary", f"{given}_vocabulary"),
             f"{given}_vocabulary is given without {other}_vocabulary; give both (the same file for "
-            "a shared vocabulary), or --separate-vocabularies to learn the other "
-            f"[vocabulary.{other}_vocabulary]",
+            "a shared vocabulary), or --separate-vocabularies to learn the other",
         )
     if 0 < vocabulary.target_vocab_size < MIN_ENTRIES:
         yield Problem(
             ("target_vocab_size",),
             f"target_vocab_size ({vocabulary.target_vocab_size}) must be at least {MIN_ENTRIES}, "
-            f"or same: that of the source [vocabulary.target_vocab_size]",
+            f"or same: that of the source",
         )
 
 
@@ -200,7 +230,8 @@ def _vocabulary_settings_without_effect(
     settings = {setting for name in learnt for setting in SEGMENTATIONS[name].settings}
     sizes_target = learns_target and "vocab_size" in target.settings
     if "sample_lines" not in settings:
-        yield ("sample_lines", "whole_tokens"), "where no SentencePiece vocabulary is learnt"
+        subwords_only = "sample_lines", "whole_tokens", "split_digits"
+        yield subwords_only, "where no SentencePiece vocabulary is learnt"
     if "min_count" not in settings:
         yield ("min_count",), "where no vocabulary of words is learnt"
     if not (learns_source or (sizes_target and not vocabulary.target_vocab_size)):
@@ -212,8 +243,6 @@ def _vocabulary_settings_without_effect(
             ("separate_vocabularies",),
             "where the vocabularies are separate anyway, or both are given",
         )
-    if learnt == {*names} <= {"bpe", "unigram"} and vocabulary.tokenizer == "none":
-        yield ("normalize",), "where SentencePiece vocabularies are learnt, which have nfkc already"
     # A given SentencePiece model defines the segmentation itself.
     if source.vocabulary == SENTENCEPIECE and names[0] not in learnt:
         yield ("segmentation",), "where the vocabulary is given"
@@ -223,16 +252,13 @@ def _vocabulary_settings_without_effect(
 
 def _metrics(recipe: ScoreRecipe) -> Iterator[Problem]:
     names = metric_names(recipe.metrics.metric)
-    unknown = unknown_metrics(names)
-    for name in unknown:
-        text = f"no metric {name!r}; {suggestion(name, METRICS)} [metrics.metric]"
-        yield Problem(("metric",), text)
+    unknown = [*unknown_metrics(names, METRICS, "metric")]
+    yield from unknown
     yield from metric_command_problems(recipe.metrics.metric_command)
     if not (names or recipe.metrics.metric_command):
         yield Problem(
             ("metric", "metric_command"),
-            f"metric ({NONE!r}) needs --metric-command; name a metric or a program "
-            "[metrics.metric]",
+            f"metric ({NONE!r}) needs --metric-command; name a metric or a program",
         )
     if unknown or not names:
         return
@@ -242,7 +268,7 @@ def _metrics(recipe: ScoreRecipe) -> Iterator[Problem]:
         yield Problem(
             ("metric",),
             f"metric ({recipe.metrics.metric!r}): some metrics compare {kinds}; score each kind "
-            "with a separate command [metrics.metric]",
+            "with a separate command",
         )
         return
     if "text" not in compared:
@@ -254,6 +280,11 @@ def _metrics(recipe: ScoreRecipe) -> Iterator[Problem]:
     unused = {*settings} - {*used}
     in_order = tuple(name for name in values_of(recipe) if name in unused)
     yield from without_effect(recipe, in_order, f"on {', '.join(names)}")
+    if "gold_base" not in unused and recipe.metrics.gold_base == NONE:
+        yield Problem(
+            ("gold_base",),
+            "gold_base is missing; give --gold-base 0 or 1, the number of a reference's first word",
+        )
 
 
 def _languages(metrics: TuningConfig, test_set: str) -> Iterator[Problem]:
@@ -268,14 +299,13 @@ def _languages(metrics: TuningConfig, test_set: str) -> Iterator[Problem]:
     if pair and not re.fullmatch("[^-]+-[^-]+", pair):
         yield Problem(
             ("language_pair",),
-            f"language_pair ({pair!r}) must be two languages and a hyphen, such as en-de "
-            "[metrics.language_pair]",
+            f"language_pair ({pair!r}) must be two languages and a hyphen; give codes without "
+            "country and script, such as en-zh",
         )
     elif needy and not pair:
         yield Problem(
             ("language_pair", "metric", "test_set"),
-            f"{needy[0]} needs the languages; give --language-pair, such as en-de "
-            "[metrics.language_pair]",
+            f"{needy[0]} needs the languages; give --language-pair, such as en-de",
         )
 
 
@@ -284,7 +314,7 @@ def _significance(recipe: ScoreRecipe) -> Iterator[Problem]:
     if wanted.paired_bs and wanted.paired_ar:
         yield Problem(
             ("paired_bs", "paired_ar"),
-            "paired_bs and paired_ar exclude each other; give one of them [significance.paired_bs]",
+            "paired_bs and paired_ar exclude each other; give one of them",
         )
     if wanted.paired_bs:
         when = "with --paired-bs, which prints intervals anyway"
@@ -297,3 +327,86 @@ def _significance(recipe: ScoreRecipe) -> Iterator[Problem]:
     if recipe.breakdown.sentence_level:
         names = ("confidence", "paired_bs", "paired_ar", "by_length", "by_frequency")
         yield from without_effect(recipe, names, "with --sentence-level")
+
+
+def _reranking(recipe: RerankRecipe) -> Iterator[Problem]:
+    """Yield the contradictions among the settings of reranking."""
+    specs = feature_specs(recipe.rerank.features) if recipe.rerank.features else []
+    names = [spec.name for spec in specs]
+    problems = [text for spec in specs if (text := _feature_problem(spec, recipe))]
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    problems += [f"{name} is named twice; leave one out" for name in twice]
+    for text in problems:
+        yield Problem(("features",), f"features: {text}")
+    if specs and not problems:
+        yield from _idle_features(recipe, specs)
+    yield from _tuning_metric(recipe, names)
+
+
+def _feature_problem(spec: FeatureSpec, recipe: RerankRecipe) -> str:
+    """Return what is wrong with a feature; "" if nothing is."""
+    if spec.kind not in FEATURES:
+        return f"no feature {spec.kind!r}; {suggestion(spec.kind, FEATURES)}"
+    info = FEATURES[spec.kind]
+    if not info.argument:
+        return f"{spec.kind} has no argument; write {spec.kind}" if ":" in spec.name else ""
+    if not spec.argument:
+        return f"{spec.kind} needs an argument; write {spec.kind}:{info.argument}"
+    if info.choices and spec.argument not in info.choices:
+        return f"no {spec.kind} of {spec.argument!r}; {suggestion(spec.argument, info.choices)}"
+    commands = metric_commands(recipe.metrics.metric_command)
+    if spec.kind == "command" and spec.argument not in commands:
+        return f"no program {spec.argument!r}; give --metric-command {spec.argument}='PROGRAM ...'"
+    return ""
+
+
+def _idle_features(recipe: RerankRecipe, specs: list[FeatureSpec]) -> Iterator[Problem]:
+    """Yield the settings that have no effect on any of the features."""
+    kinds = {spec.kind for spec in specs}
+    used = {name for kind in kinds for name in FEATURES[kind].settings}
+    if recipe.metrics.metric == NONE:
+        used.add("metric_command")
+    for kind, info in FEATURES.items():
+        idle = tuple(name for name in info.settings if name not in used)
+        yield from without_effect(recipe, idle, f"without a feature such as {kind}", "features")
+        used |= set(idle)
+
+
+def _tuning_metric(recipe: RerankRecipe, features: list[str]) -> Iterator[Problem]:
+    """Yield the problems of the metric that weights are tuned by."""
+    name = recipe.metrics.metric
+    known = [*metrics_of("text"), *([NONE] if recipe.metrics.metric_command else [])]
+    if name not in known:
+        hint = suggestion(name, known)
+        yield Problem(("metric",), f"metric ({name!r}) cannot tune; {hint}")
+        return
+    used = METRICS[name].settings if name in METRICS else ()
+    if "mbr:bleu" in features:
+        used = (*used, "tokenize")
+    idle = tuple(one for one in ("tokenize", "lowercase") if one not in used)
+    yield from without_effect(recipe, idle, f"on {name}")
+
+
+def metric_command_problems(entries: Sequence[str]) -> Iterator[Problem]:
+    """Yield the problems of entries."""
+    names: set[str] = set()
+    for entry in entries:
+        ((name, command),) = metric_commands([entry]).items()
+        if not command:
+            problem = (
+                f"metric_command ({shown(entry)}) must be NAME=COMMAND, such as "
+                "'ratio=python3 ratio.py'"
+            )
+        elif not _PROGRAM_NAME.fullmatch(name):
+            problem = (
+                f"metric_command: the name {shown(name)} must be letters, digits, '.', '+', '-' "
+                "and '_', a letter first; rename it"
+            )
+        elif name in _TAKEN_NAMES:
+            problem = f"metric_command: {name} is a metric, or a key of --json; choose another name"
+        elif name in names:
+            problem = f"metric_command names {name} twice; leave one out, or rename it"
+        else:
+            names.add(name)
+            continue
+        yield Problem(("metric_command",), f"{problem}")

@@ -3,27 +3,27 @@
 Command-line flags, TOML files, validation and documentation are generated from these dataclasses.
 A section is a dataclass of settings. A recipe (`PreprocessRecipe`, `TrainRecipe`,
 `TranslateRecipe`, `ScoreRecipe`, `RerankRecipe`, `AttentionRecipe`) has the sections of one
-command. Field names are unique within a recipe, so `--dropout` needs no prefix. Presets are in
-presets.py, checks in validate.py and rules.py.
+command. Field names are unique within a recipe, so `--dropout` needs no prefix, and a mapping from
+name to value describes a recipe fully. Presets are in presets.py, checks in validate.py and
+rules.py.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar, get_origin, get_type_hints
 
 from nmtkit.config.attention import SelectionConfig, ViewConfig
-from nmtkit.config.engine import EngineConfig, RanksConfig
-from nmtkit.config.metrics import (
-    BreakdownConfig,
-    MetricsConfig,
-    SignificanceConfig,
-    TuningConfig,
-)
+from nmtkit.config.metrics import BreakdownConfig, MetricsConfig, SignificanceConfig, TuningConfig
 from nmtkit.config.preprocessing import CorpusConfig, FilterConfig, VocabularyConfig
 from nmtkit.config.rerank import RerankConfig, RerankOutputConfig
-from nmtkit.config.setting import InferenceConfig, setting
+from nmtkit.config.setting import InferenceConfig, Setting, common, setting
 from nmtkit.config.training import (
+    MAY_CHANGE_ON_RESUME,
     CheckpointConfig,
+    EngineConfig,
     LoggingConfig,
     ModelConfig,
+    RanksConfig,
     TrainingConfig,
     ValidationConfig,
 )
@@ -51,40 +51,28 @@ class PreprocessRecipe:
 class SeedConfig:
     """Randomness."""
 
-    seed: int = setting(1, "Seed of the random numbers.", minimum=0)
+    seed: int = setting(1, "Seed of the random numbers.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RuntimeConfig:
     """Device."""
 
-    device: str = setting(
+    device: str = common(
         "auto",
         "Device to compute on; auto = the first GPU, or the CPU without one.",
         choices=("auto", "cpu", "cuda"),
-        on_resume="free",
     )
     threads: int = setting(
-        0,
-        "CPU threads; 0 = PyTorch's default: OMP_NUM_THREADS, or one per core.",
-        minimum=0,
-        maximum=1024,
-        on_resume="free",
+        0, "CPU threads; 0 = PyTorch's default: OMP_NUM_THREADS, or one per core.", maximum=1024
     )
 
 
 # ----------------------------------------------------------------------------------- translate
 
 
-LENGTH_PENALTIES = {
-    "gnmt": ("length_penalty",),
-    "power": ("length_penalty",),
-    "none": (),
-}
-"""Forms of the length penalty, and the settings that each one uses.
-
-`nmtkit/decoding/search.py` computes them.
-"""
+LENGTH_PENALTIES = ("gnmt", "power", "none")
+"""Forms of the length penalty; `nmtkit/decoding/search.py` computes them."""
 
 STOP_RULES = ("finished", "proved")
 """When the search of a sentence stops; `nmtkit/decoding/search.py` has the rules."""
@@ -94,36 +82,38 @@ STOP_RULES = ("finished", "proved")
 class SearchConfig:
     """Beam search. Source: paper, section 6.1."""
 
-    beam: int = setting(
-        4, "Beam size; 1 = greedy search.", minimum=1, maximum=10_000, on_resume="free"
+    beam: int = common(
+        4,
+        "Beam size; 1 = greedy search.",
+        minimum=1,
+        maximum=10_000,
+        only_with={"sample": (False,)},
+        common_in=("translate",),
     )
-    length_penalty: float = setting(
+    length_penalty: float = common(
         0.6,
         "Exponent alpha of the length penalty, which divides scores.",
-        minimum=0,
         maximum=10,
-        on_resume="free",
+        only_with={"length_penalty_form": ("gnmt", "power")},
+        common_in=("translate",),
     )
     length_penalty_form: str = setting(
         "gnmt",
         "Form of the length penalty. gnmt: ((5 + length) / 6) ** alpha, the paper's; power: "
         "length ** alpha; none: 1.",
-        choices=tuple(LENGTH_PENALTIES),
-        on_resume="free",
+        choices=LENGTH_PENALTIES,
     )
     stop_when: str = setting(
         "finished",
         "When the search of a sentence stops. finished: when --beam translations have finished; "
         "proved: when no unfinished one can become better, which takes longer.",
         choices=STOP_RULES,
-        on_resume="free",
+        only_with={"sample": (False,)},
     )
     max_length_ratio: float = setting(
         1.0,
         "Longest translation, as a multiple of the source length; --max-length-offset is added.",
-        minimum=0,
         maximum=1000,
-        on_resume="free",
     )
     max_length_offset: int = setting(
         50,
@@ -131,7 +121,6 @@ class SearchConfig:
         unit="tokens",
         minimum=1,
         maximum=1_000_000,
-        on_resume="free",
     )
 
 
@@ -163,7 +152,6 @@ class TranslateRecipe:
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     output: OutputConfig = field(default_factory=OutputConfig)
     translation: TranslationConfig = field(default_factory=TranslationConfig)
-    seed: SeedConfig = field(default_factory=SeedConfig)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
 
 
@@ -247,3 +235,81 @@ RECIPES: dict[str, type[Recipe]] = {
     "attention": AttentionRecipe,
 }
 """The recipe of each command that has one."""
+
+
+# -------------------------------------------------------------------------- settings as a table
+
+
+Value = bool | int | float | str | tuple[str, ...]
+Values = Mapping[str, Value]
+AnyRecipe = TypeVar("AnyRecipe", bound=Recipe)
+
+
+@dataclass(frozen=True)
+class Field:
+    """A setting.
+
+    Attributes:
+        section: name of its section.
+        name: its name, unique within the recipe.
+        kind: bool, int, float, str, or tuple (of texts).
+        default: the schema's default.
+        setting: help, unit, choices and range.
+    """
+
+    section: str
+    name: str
+    kind: type
+    default: Value
+    setting: Setting
+
+    @property
+    def place(self) -> str:
+        """Section and name, as messages end: `[training.dropout]`."""
+        return f"[{self.section}.{self.name}]"
+
+    @property
+    def may_change_on_resume(self) -> bool:
+        """Whether a run may be resumed with another value."""
+        return not MAY_CHANGE_ON_RESUME.isdisjoint((self.section, self.name))
+
+    @property
+    def flag(self) -> str:
+        """The flag of the command line: `--label-smoothing`."""
+        return "--" + self.name.replace("_", "-")
+
+
+def sections_of(recipe_type: type[AnyRecipe]) -> dict[str, type[Any]]:
+    """Return the types of the recipe's sections, by name, in order."""
+    return get_type_hints(recipe_type)
+
+
+def fields_of(recipe_type: type[AnyRecipe]) -> dict[str, Field]:
+    """Return every setting of a recipe, by name, in the order of the schema."""
+    table = {}
+    for section, section_type in sections_of(recipe_type).items():
+        hints, defaults = get_type_hints(section_type), vars(section_type())
+        for one in fields(section_type):
+            kind = get_origin(hints[one.name]) or hints[one.name]
+            declared = one.metadata["setting"]
+            table[one.name] = Field(section, one.name, kind, defaults[one.name], declared)
+    return table
+
+
+def values_of(recipe: Recipe) -> dict[str, Value]:
+    """Return the value of every setting, by name."""
+    sections = (getattr(recipe, section) for section in sections_of(type(recipe)))
+    return {name: value for section in sections for name, value in vars(section).items()}
+
+
+def recipe_of(recipe_type: type[AnyRecipe], values: Values) -> AnyRecipe:
+    """Return the recipe with these values; the schema's defaults fill the rest.
+
+    Values are not checked: see `nmtkit.config.validate`.
+    """
+    sections: dict[str, dict[str, Any]] = {name: {} for name in sections_of(recipe_type)}
+    for name, one in fields_of(recipe_type).items():
+        if name in values:
+            sections[one.section][name] = values[name]
+    types = sections_of(recipe_type)
+    return recipe_type(**{name: types[name](**chosen) for name, chosen in sections.items()})

@@ -4,9 +4,9 @@ Sections inherit from the classes here, so each recipe has a shared setting in i
 other settings are in schema.py and the modules that it names.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,11 @@ class Setting:
         zero: the word for 0 ("auto") if 0 has a special meaning.
         choices: the permitted values of a text setting, or a table with these keys; empty = any.
         minimum, maximum: the inclusive range of a number.
-        on_resume: whether the setting may change between the sessions of a run: "fixed" settings
-            define the model and may not.
         required: an empty value is an error.
+        only_with: other settings of the recipe, and the values with which this one has an effect;
+            without, it is an error.
+        is_common: `--help` shows it; `--help-all` shows every setting.
+        common_in: the only commands where it is common; empty = all that have it.
         in_recipes: whether a recipe may set it; False for what runs programs, because recipes,
             runs and models may come from anybody.
     """
@@ -33,16 +35,23 @@ class Setting:
     metavar: str = ""
     zero: str = ""
     choices: Collection[str] = ()
-    minimum: float | None = None
+    minimum: float = 0
     maximum: float | None = None
-    on_resume: Literal["fixed", "free"] = "fixed"
     required: bool = False
+    only_with: Mapping[str, Collection[bool | str]] = field(default_factory=dict)
+    is_common: bool = False
+    common_in: Collection[str] = ()
     in_recipes: bool = True
 
 
 def setting(default: Any, help: str, **details: Any) -> Any:
     """Declare a field with its default and its `Setting`."""
     return field(default=default, metadata={"setting": Setting(help, **details)})
+
+
+def common(default: Any, help: str, **details: Any) -> Any:
+    """Declare a field that `--help` shows."""
+    return setting(default, help, is_common=True, **details)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +63,6 @@ class PrecisionConfig:
         "Number format of matrix products. auto: bfloat16 on GPUs that support it, and for "
         "training with --model-size 256 or more on CPUs that support it; otherwise float32.",
         choices=("auto", "float32", "bfloat16"),
-        on_resume="free",
     )
 
 
@@ -62,13 +70,11 @@ class PrecisionConfig:
 class InferenceConfig(PrecisionConfig):
     """Batches in translation and scoring."""
 
-    max_tokens: int = setting(
+    max_tokens: int = common(
         0,
         "Largest batch in tokens, with padding: source tokens and, if the target is given, target "
         "tokens. It bounds memory use. With W > 4 hypotheses per sentence, the limit is 4/W of it. "
         "auto = 4096 on a CPU, 32768 on a GPU.",
         zero="auto",
         unit="tokens",
-        minimum=0,
-        on_resume="free",
     )

@@ -10,10 +10,18 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from nmtkit.config.fields import AnyRecipe, Field, Value, Values, fields_of, sections_of, values_of
 from nmtkit.config.problems import Problem, raise_problems, shown
-from nmtkit.config.schema import RECIPES, Recipe
-from nmtkit.config.upgrade import upgraded
+from nmtkit.config.schema import (
+    RECIPES,
+    AnyRecipe,
+    Field,
+    Recipe,
+    Value,
+    Values,
+    fields_of,
+    sections_of,
+    values_of,
+)
 from nmtkit.config.validate import check_recipe, check_values
 from nmtkit.errors import ConfigError
 
@@ -168,8 +176,7 @@ def _flatten(
     problems = []
     for section, content in document.items():
         if section in sections and isinstance(content, dict):
-            for old_key, old_value in content.items():
-                key, value = upgraded(section, old_key, old_value)
+            for key, value in content.items():
                 field = fields.get(key)
                 is_allowed = field and (field.setting.in_recipes or not value)
                 if field and field.section == section and is_allowed:
@@ -195,10 +202,8 @@ def _stray(
 
 def _misplaced(key: str, where: str, fields: dict[str, Field]) -> Problem:
     if key in fields and not fields[key].setting.in_recipes:
-        flag, metavar = key.replace("_", "-"), fields[key].setting.metavar
-        text = (
-            f"{key!r} {where} would run programs of a file; delete it, and give --{flag} {metavar}"
-        )
+        option = f"{fields[key].flag} {fields[key].setting.metavar}"
+        text = f"{key!r} {where} would run programs of a file; delete it, and give {option}"
         return Problem((key,), f"{text} on the command line")
     if key in fields:
         return Problem((key,), f"{key!r} is {where}; move it to [{fields[key].section}]")

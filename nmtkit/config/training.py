@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 
 from nmtkit.config.metrics import AUTO, NLL, NONE
-from nmtkit.config.setting import setting
+from nmtkit.config.setting import PrecisionConfig, common, setting
 
 LARGEST_DEPTH, LARGEST_WIDTH = 1000, 65_536
 """Layers and size of the deepest and of the widest models that anybody has trained, rounded up."""
@@ -82,36 +82,26 @@ class ModelConfig:
     )
     heads: int = setting(8, "Attention heads h.", minimum=1, maximum=LARGEST_WIDTH)
     key_size: int = setting(
-        0,
-        "Size d_k of queries and keys per head; 0 = model_size / heads.",
-        minimum=0,
-        maximum=LARGEST_WIDTH,
+        0, "Size d_k of queries and keys per head; 0 = model_size / heads.", maximum=LARGEST_WIDTH
     )
     value_size: int = setting(
-        0, "Size d_v of values per head; 0 = model_size / heads.", minimum=0, maximum=LARGEST_WIDTH
+        0, "Size d_v of values per head; 0 = model_size / heads.", maximum=LARGEST_WIDTH
     )
     window: int = setting(
         0,
         "Window r of self-attention (local attention); 0 = all positions. Encoder: r // 2 "
         "positions on either side; decoder: the last r. Time and memory are linear in the length.",
         unit="positions",
-        minimum=0,
     )
-    dropout: float = setting(
+    dropout: float = common(
         0.1,
         "Dropout of sub-layers and embeddings: of sub-layer outputs, and of the sum of embedding "
         "and position.",
-        minimum=0,
         maximum=0.99,
     )
-    attention_dropout: float = setting(
-        0.0, "Dropout of attention weights.", minimum=0, maximum=0.99
-    )
+    attention_dropout: float = setting(0.0, "Dropout of attention weights.", maximum=0.99)
     activation_dropout: float = setting(
-        0.0,
-        "Dropout inside the feed-forward networks, after the activation.",
-        minimum=0,
-        maximum=0.99,
+        0.0, "Dropout inside the feed-forward networks, after the activation.", maximum=0.99
     )
     norm: str = setting(
         "post",
@@ -121,9 +111,7 @@ class ModelConfig:
     )
     norm_epsilon: float = setting(1e-5, "Epsilon of LayerNorm.", minimum=1e-12)
     positions: str = setting(
-        "sinusoidal",
-        "Position encoding: fixed sinusoids, or learned vectors.",
-        choices=POSITIONS,
+        "sinusoidal", "Position encoding: fixed sinusoids, or learned vectors.", choices=POSITIONS
     )
     max_positions: int = setting(
         1024,
@@ -131,6 +119,7 @@ class ModelConfig:
         unit="tokens",
         minimum=1,
         maximum=1_000_000,
+        only_with={"positions": [name for name, one in POSITIONS.items() if one.is_learned]},
     )
     tie_embeddings: bool = setting(
         True,
@@ -151,104 +140,106 @@ class ModelConfig:
         return self.max_positions if POSITIONS[self.positions].is_learned else sys.maxsize
 
 
+DEFAULT_MAX_TOKENS = 4096
+"""Tokens per micro-batch by default, and on a CPU with `auto`."""
+
 MAY_DIFFER_FROM_PARENT = frozenset({"dropout", "attention_dropout", "activation_dropout"})
 """Settings of `ModelConfig` that a run may change when it begins with another model's weights."""
 
+MAY_CHANGE_ON_RESUME = frozenset(
+    {
+        *("checkpoints", "search", "logging", "runtime", "engine", "ranks"),
+        *("max_updates", "max_epochs", "max_minutes"),
+        *("validate_every", "validate_metrics", "validate_samples", "patience"),
+    }
+)
+"""Sections and settings of `TrainRecipe` that may change between the sessions of a run.
 
-SCHEDULES: dict[str, tuple[str, ...]] = {
-    "paper": ("learning_rate_scale",),
-    "inverse-sqrt": ("learning_rate",),
-    "constant": ("learning_rate",),
-    "linear": ("learning_rate", "final_learning_rate", "decay_updates"),
-    "cosine": ("learning_rate", "final_learning_rate", "decay_updates"),
-}
-"""Learning-rate schedules, and the settings that each one uses besides --warmup-updates.
-
-`nmtkit/training/optimizer.py` computes them.
+The others define the model.
 """
+
+
+SCHEDULES = ("paper", "inverse-sqrt", "constant", "linear", "cosine")
+"""Learning-rate schedules; `nmtkit/training/optimizer.py` computes them."""
+
+WITH_PEAK = ("inverse-sqrt", "constant", "linear", "cosine")
+"""Schedules that have `learning_rate` as their peak."""
+
+WITH_END = ("linear", "cosine")
+"""Schedules that end at a final learning rate."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
     """Batches, optimiser and loss. Source: paper, section 5."""
 
-    update_tokens: int = setting(
+    update_tokens: int = common(
         25_000,
         "Batch size per update, over all devices: at most this many source and this many target "
         "tokens; end symbols count.",
         unit="tokens",
         minimum=1,
     )
-    max_tokens: int = setting(
-        4096,
+    max_tokens: int = common(
+        DEFAULT_MAX_TOKENS,
         "Micro-batch size (gradient accumulation): a device computes about this many source and "
-        "target tokens at a time, which bounds memory use; auto = as many as fit.",
+        "target tokens at a time, which bounds memory use; auto = as many as fit into a GPU, "
+        f"{DEFAULT_MAX_TOKENS} on a CPU.",
         unit="tokens",
         zero="auto",
-        minimum=0,
     )
-    max_updates: int = setting(
-        100_000, "Stop after this many updates.", unit="updates", minimum=1, on_resume="free"
-    )
-    max_epochs: int = setting(
-        0, "Stop after this many epochs; 0 = no limit.", minimum=0, on_resume="free"
-    )
-    max_minutes: float = setting(
+    max_updates: int = common(100_000, "Stop after this many updates.", unit="updates", minimum=1)
+    max_epochs: int = setting(0, "Stop after this many epochs; 0 = no limit.")
+    max_minutes: float = common(
         0.0,
         "Stop after this much training time; all sessions of the run count; 0 = no limit.",
         unit="minutes",
-        minimum=0,
-        on_resume="free",
     )
-    schedule: str = setting(
+    schedule: str = common(
         "paper",
         "Learning-rate schedule. paper: --learning-rate-scale / sqrt(model size * "
         "update); inverse-sqrt: --learning-rate, falling with 1/sqrt(update); constant: "
         "--learning-rate; linear, cosine: falling to --final-learning-rate along a line or half a "
         "cosine.",
-        choices=tuple(SCHEDULES),
+        choices=SCHEDULES,
     )
-    warmup_updates: int = setting(4000, "Updates of linear warm-up.", minimum=1)
+    warmup_updates: int = common(4000, "Updates of linear warm-up.", minimum=1)
     learning_rate_scale: float = setting(
         1.0,
         "Factor of --schedule paper; the peak is printed at the start.",
-        minimum=0,
+        only_with={"schedule": ("paper",)},
     )
-    learning_rate: float = setting(
+    learning_rate: float = common(
         0.0,
         "Peak learning rate, at the end of warm-up, of every --schedule except paper, such as "
         "0.0005.",
-        minimum=0,
         maximum=1,
+        only_with={"schedule": WITH_PEAK},
     )
     final_learning_rate: float = setting(
         0.0,
         "Final learning rate of --schedule linear and cosine.",
-        minimum=0,
         maximum=1,
+        only_with={"schedule": WITH_END},
     )
     decay_updates: int = setting(
         0,
         "Update at which --schedule linear and cosine reach --final-learning-rate, such as "
         "--max-updates; the rate then stays.",
         unit="updates",
-        minimum=0,
+        only_with={"schedule": WITH_END},
     )
-    adam_beta1: float = setting(0.9, "Adam's beta 1.", minimum=0, maximum=0.9999)
-    adam_beta2: float = setting(0.98, "Adam's beta 2.", minimum=0, maximum=0.99999)
+    adam_beta1: float = setting(0.9, "Adam's beta 1.", maximum=0.9999)
+    adam_beta2: float = setting(0.98, "Adam's beta 2.", maximum=0.99999)
     adam_epsilon: float = setting(1e-9, "Adam's epsilon.", minimum=1e-20)
     weight_decay: float = setting(
         0.0,
         "Decoupled weight decay of matrices (AdamW), such as 0.01; 0 = off. Embeddings decay; "
         "biases and LayerNorm do not.",
-        minimum=0,
         maximum=1,
     )
     label_smoothing: float = setting(
-        0.1,
-        "Label smoothing: probability mass spread evenly over the vocabulary.",
-        minimum=0,
-        maximum=0.99,
+        0.1, "Label smoothing: probability mass spread evenly over the vocabulary.", maximum=0.99
     )
     subword_sampling: str = setting(
         "none",
@@ -262,6 +253,7 @@ class TrainingConfig:
         "unigram model's probabilities.",
         minimum=0.001,
         maximum=1,
+        only_with={"subword_sampling": ("source", "target", "both")},
     )
     noise: str = setting(
         NONE,
@@ -269,9 +261,7 @@ class TrainingConfig:
         "source; drop-final-punctuation, join-lines: of both sides.",
         metavar="LIST",
     )
-    clip_norm: float = setting(
-        0.0, "Clip the norm of gradients to this value; 0 = never.", minimum=0
-    )
+    clip_norm: float = setting(0.0, "Clip the norm of gradients to this value; 0 = never.")
     freeze: tuple[str, ...] = setting(
         (),
         "Part of the model that stays unchanged; may be repeated: embeddings, source-embeddings, "
@@ -283,7 +273,6 @@ class TrainingConfig:
         0.0,
         "EMA decay of the weights, such as 0.999 (lower in the first updates); 0 = off. The "
         "averaged weights are validated and saved.",
-        minimum=0,
         maximum=0.99999,
     )
 
@@ -292,38 +281,28 @@ class TrainingConfig:
 class CheckpointConfig:
     """Checkpoints."""
 
-    save_every: int = setting(
+    save_every: int = common(
         1000,
-        "Save a checkpoint every N updates; average-checkpoints --last and --try use these.",
+        "Save a checkpoint every N updates; average-checkpoints uses these.",
         unit="updates",
         minimum=1,
-        on_resume="free",
     )
     save_minutes: float = setting(
         10.0,
-        "Also save when the last checkpoint is this old (0 = never); training ends if saves fail "
-        "for this long.",
+        "Also save after this much training without a save (0 = never); training ends if saves "
+        "fail for this long.",
         unit="minutes",
-        minimum=0,
-        on_resume="free",
     )
     keep: int = setting(
-        5,
-        "Number of newest checkpoints of --save-every and --every-epoch to keep.",
-        minimum=1,
-        on_resume="free",
+        5, "Number of newest checkpoints of --save-every and --every-epoch to keep.", minimum=1
     )
     keep_best: int = setting(
-        1,
-        "Number of best checkpoints to keep as well, by --best-metric.",
-        minimum=1,
-        on_resume="free",
+        1, "Number of best checkpoints to keep as well, by --best-metric.", minimum=1
     )
     every_epoch: bool = setting(
         False,
         "Also save a checkpoint at the end of every epoch, and validate it unless "
         "--validate-every is 0.",
-        on_resume="free",
     )
 
 
@@ -331,27 +310,20 @@ class CheckpointConfig:
 class ValidationConfig:
     """Validation and early stopping."""
 
-    validate_every: int = setting(
-        1000,
-        "Validate every N updates; a multiple of --save-every; 0 = never.",
-        unit="updates",
-        minimum=0,
-        on_resume="free",
+    validate_every: int = common(
+        1000, "Validate every N updates; a multiple of --save-every; 0 = never.", unit="updates"
     )
     validate_metrics: str = setting(
         AUTO,
         "Comma-separated metrics of the translated validation set, as in `nmtkit score`; auto = "
         "bleu, or brackets for a parser; none = do not translate.",
         metavar="LIST",
-        on_resume="free",
     )
     validate_samples: int = setting(
         0,
         "Validation lines to log with source, reference and translation (0 = none); the same ones "
         "in every validation, spread evenly.",
         unit="lines",
-        minimum=0,
-        on_resume="free",
     )
     best_metric: str = setting(
         NLL,
@@ -359,10 +331,7 @@ class ValidationConfig:
         metavar="METRIC",
     )
     patience: int = setting(
-        0,
-        "Stop after this many validations in a row without improvement; 0 = never.",
-        minimum=0,
-        on_resume="free",
+        0, "Stop after this many validations in a row without improvement; 0 = never."
     )
 
 
@@ -370,15 +339,56 @@ class ValidationConfig:
 class LoggingConfig:
     """Progress and logs."""
 
-    log_every: int = setting(
-        100,
-        "Report progress every N updates.",
-        unit="updates",
-        minimum=1,
-        on_resume="free",
-    )
+    log_every: int = setting(100, "Report progress every N updates.", unit="updates", minimum=1)
     tensorboard: bool = setting(
+        False, "Also write TensorBoard logs, to the run's folder tensorboard."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineConfig(PrecisionConfig):
+    """Computation."""
+
+    activation_checkpointing: bool = setting(
         False,
-        "Also write TensorBoard logs, to the run's folder tensorboard.",
-        on_resume="free",
+        "Compute activations again in the backward pass instead of keeping them: a third more "
+        "time, a fraction of the memory.",
+    )
+    compile: str = setting(
+        "off",
+        "Compile residual tails and the loss with torch.compile, which takes up to a minute; no "
+        "machine is known where training is faster with it.",
+        choices=("on", "off"),
+    )
+    read_workers: int = setting(
+        0,
+        "Processes per device that load batches ahead; auto = 0, or up to 4 with "
+        "--subword-sampling on a GPU. The trained model does not depend on it.",
+        zero="auto",
+        maximum=1024,
+    )
+    deterministic: bool = setting(
+        False,
+        "Deterministic kernels on GPUs, which are slower; equal runs are then bit-identical, as "
+        "they always are on CPUs.",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RanksConfig:
+    """Distributed training."""
+
+    devices: int = common(
+        0,
+        "Devices of this machine to train on, one process per device; auto = all GPUs, or one "
+        "process without GPUs. Has no effect under torchrun.",
+        zero="auto",
+        maximum=1024,
+    )
+    rank_timeout: float = setting(
+        10.0,
+        "End training if a process does not answer the others for this long.",
+        unit="minutes",
+        minimum=0.01,
+        maximum=100_000,
     )

@@ -1,9 +1,12 @@
-"""Rules across the settings of training: model, schedule, validation."""
+"""Rules of the settings of training, and what --freeze and --noise name.
 
-from collections.abc import Iterator
-from itertools import chain
+nmtkit/training/optimizer.py freezes the parts; `MODIFIERS` in nmtkit/text/noise.py changes text.
+"""
 
-from nmtkit.config.freezing import freezing_problems
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+
 from nmtkit.config.metrics import (
     AUTO,
     METRICS,
@@ -11,15 +14,35 @@ from nmtkit.config.metrics import (
     NONE,
     metric_names,
     not_validated,
-    unknown_metrics,
 )
-from nmtkit.config.noise import noise_problems
-from nmtkit.config.problems import Problem, suggestion, without_effect
+from nmtkit.config.problems import Problem, shown, suggestion, without_effect
 from nmtkit.config.schema import SEARCH_SETTINGS, TrainRecipe
-from nmtkit.config.training import POSITIONS, SCHEDULES, ModelConfig, TrainingConfig
+from nmtkit.config.training import POSITIONS, WITH_END, WITH_PEAK, ModelConfig, TrainingConfig
 
 MIN_EMA_DECAY = 0.5
 """Smaller ones are meant as 1 - decay, as in Marian."""
+
+
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "embeddings": ("source_embedding.*", "target_embedding.*"),
+    "source-embeddings": ("source_embedding.*",),
+    "target-embeddings": ("target_embedding.*",),
+    "encoder": ("encoder.*", "encoder_norm.*"),
+    "decoder": ("decoder.*", "decoder_norm.*"),
+    "self-attention": ("*.self_attention.*",),
+    "cross-attention": ("*.memory_attention.*",),
+    "feed-forward": ("*.feed_forward.*",),
+    "norms": ("*norm.*",),
+    "output": ("projection.*", "output_bias"),
+}
+"""Names of the parameters of each part; * = any characters. Layers such as encoder.2-3 follow."""
+
+_LAYERS = re.compile(r"(encoder|decoder)\.(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
+
+JOIN_LINES = "join-lines"
+
+MODIFIERS = (JOIN_LINES, "drop-final-punctuation", "typo", "title", "upper")
+"""Modifiers in the order in which they are applied to a pair."""
 
 
 def training_problems(recipe: TrainRecipe) -> Iterator[Problem]:
@@ -27,29 +50,44 @@ def training_problems(recipe: TrainRecipe) -> Iterator[Problem]:
     yield from _model(recipe.model)
     yield from _schedule(recipe)
     yield from _validation(recipe)
-    yield from freezing_problems(recipe.training, recipe.model)
+    yield from _freezing(recipe.training, recipe.model)
     decay = recipe.training.ema_decay
     if 0 < decay < MIN_EMA_DECAY:
         yield Problem(
             ("ema_decay",),
             f"ema_decay ({decay}) is the part of the average that an update keeps, so at least "
-            f"{MIN_EMA_DECAY}; give {1 - decay:g} to keep all but {decay} [training.ema_decay]",
+            f"{MIN_EMA_DECAY}; give {1 - decay:g} to keep all but {decay}",
         )
-    yield from noise_problems(recipe.training.noise)
-    if recipe.training.subword_sampling == "none":
-        yield from without_effect(recipe, ("subword_alpha",), "without --subword-sampling")
+    yield from _noise(recipe.training.noise)
     if recipe.engine.deterministic and recipe.engine.compile == "on":
         yield Problem(
             ("compile", "deterministic"),
             "compile ('on') chooses kernels by their speed, so equal runs differ; leave out "
-            "--compile or --deterministic [engine.compile]",
+            "--compile or --deterministic",
         )
-    positions = recipe.model.positions
-    if not POSITIONS[positions].is_learned:
-        yield from without_effect(recipe, ("max_positions",), f"with {positions} positions")
     if not recipe.validation.validate_every or recipe.validation.validate_metrics == NONE:
         when = "in training that does not translate the validation set"
         yield from without_effect(recipe, (*SEARCH_SETTINGS, "validate_samples"), when)
+
+
+def unknown_metrics(names: Iterable[str], known: Collection[str], *keys: str) -> Iterator[Problem]:
+    """Yield a problem of the settings `keys` for each name that is no metric's."""
+    for name in names:
+        if name not in known:
+            yield Problem(keys, f"no metric {name!r}; {suggestion(name, known, 'metric')}")
+
+
+def is_part_of(name: str, parts: tuple[str, ...]) -> bool:
+    """Whether a parameter's name is one of the parts, which are without problems."""
+    return any(fnmatchcase(name, pattern) for part in parts for pattern in _patterns(part))
+
+
+def noise_probabilities(text: str) -> dict[str, float]:
+    """Return the probability of each modifier that a valid setting names, in their order."""
+    if text == NONE:
+        return {}
+    given = {name: float(number) for name, number in map(_named, text.split(","))}
+    return {name: given[name] for name in MODIFIERS if name in given}
 
 
 def _model(model: ModelConfig) -> Iterator[Problem]:
@@ -58,14 +96,14 @@ def _model(model: ModelConfig) -> Iterator[Problem]:
         yield Problem(
             ("heads", "model_size", "key_size", "value_size"),
             f"heads ({heads}) must divide model_size ({size}); try {_divisors_near(heads, size)}, "
-            "or give both key_size and value_size [model.heads]",
+            "or give both key_size and value_size",
         )
     positions = POSITIONS[model.positions]
     if size % 2 and positions.needs_even_size:
         yield Problem(
             ("model_size", "positions"),
             f"model_size ({size}) must be even for {model.positions} positions; "
-            f"try {size - 1} or {size + 1} [model.model_size]",
+            f"try {size - 1} or {size + 1}",
         )
     # A window of twice the largest distance has no effect in the encoder, of the length none in the
     # decoder.
@@ -74,30 +112,25 @@ def _model(model: ModelConfig) -> Iterator[Problem]:
         yield Problem(
             ("window", "max_positions", "positions"),
             f"window ({model.window}) has no effect, as all {model.max_positions} learned "
-            f"positions are within it; leave it out, or give less than {whole} [model.window]",
+            f"positions are within it; leave it out, or give less than {whole}",
             is_idle=True,
         )
 
 
 def _schedule(recipe: TrainRecipe) -> Iterator[Problem]:
     name = recipe.training.schedule
-    used = SCHEDULES[name]
-    others = dict.fromkeys(chain.from_iterable(SCHEDULES.values()))
-    unused = tuple(other for other in others if other not in used)
-    yield from without_effect(recipe, unused, f"with --schedule {name}")
-    if "learning_rate" in used and not recipe.training.learning_rate:
+    if name in WITH_PEAK and not recipe.training.learning_rate:
         yield Problem(
             ("learning_rate", "schedule"),
-            f"schedule ({name!r}) needs a peak learning rate; give --learning-rate, such as 0.0005 "
-            "[training.learning_rate]",
+            f"schedule ({name!r}) needs a peak learning rate; give --learning-rate, such as 0.0005",
         )
-    if "learning_rate_scale" in used and not recipe.training.learning_rate_scale:
+    if name == "paper" and not recipe.training.learning_rate_scale:
         yield Problem(
             ("learning_rate_scale", "schedule"),
             "learning_rate_scale (0.0) makes every learning rate 0, so updates have no effect; "
-            "leave it out, or give a larger one [training.learning_rate_scale]",
+            "leave it out, or give a larger one",
         )
-    if "decay_updates" in used:
+    if name in WITH_END:
         yield from _decay(recipe.training)
 
 
@@ -110,20 +143,20 @@ def _decay(training: TrainingConfig) -> Iterator[Problem]:
             ("decay_updates", "warmup_updates", "schedule"),
             f"decay_updates ({end}) must be above warmup_updates ({warmup}) for schedule "
             f"{training.schedule!r}; give --decay-updates, such as the run's --max-updates, or "
-            "fewer --warmup-updates [training.decay_updates]",
+            "fewer --warmup-updates",
         )
     elif not final and training.max_updates > end:
         yield Problem(
             ("max_updates", "decay_updates", "final_learning_rate"),
             f"max_updates ({training.max_updates}) is above decay_updates ({end}), after which the "
             f"learning rate is 0 and updates have no effect; give --max-updates {end}, or in a new "
-            "run more --decay-updates or a --final-learning-rate [training.max_updates]",
+            "run more --decay-updates or a --final-learning-rate",
         )
     if 0 < peak <= final:
         yield Problem(
             ("final_learning_rate", "learning_rate"),
             f"final_learning_rate ({final}) must be below learning_rate ({peak}); give a lower "
-            "one, or --schedule constant [training.final_learning_rate]",
+            "one, or --schedule constant",
         )
 
 
@@ -136,14 +169,14 @@ def _validation(recipe: TrainRecipe) -> Iterator[Problem]:
         yield Problem(
             ("validate_every", "save_every"),
             f"validate_every ({every}) must be a multiple of save_every ({save_every}); "
-            f"try {f'{below} or ' if below else ''}{above} [validation.validate_every]",
+            f"try {f'{below} or ' if below else ''}{above}",
         )
     yield from _validated_metrics(recipe)
     if validation.patience and not every:
         yield Problem(
             ("patience", "validate_every"),
             f"patience ({validation.patience}) counts validations, and validate_every is 0; "
-            "give --validate-every, or leave out --patience [validation.patience]",
+            "give --validate-every, or leave out --patience",
             is_idle=True,
         )
 
@@ -154,22 +187,67 @@ def _validated_metrics(recipe: TrainRecipe) -> Iterator[Problem]:
     text, best = validation.validate_metrics, validation.best_metric
     names = [] if text in (AUTO, NONE) else metric_names(text)
     keys = ("validate_metrics", "best_metric")
-    for name in unknown_metrics(names):
-        message = f"no metric {name!r}; {suggestion(name, METRICS)} [validation.validate_metrics]"
-        yield Problem(keys, message)
+    yield from unknown_metrics(names, METRICS, *keys)
     if names and not validation.validate_every:
         yield from without_effect(recipe, ("validate_metrics",), "without --validate-every")
-    if best == NLL:
-        return
+    yield from unknown_metrics([best], [NLL, *METRICS], *keys[::-1])
     if best not in METRICS:
-        message = (
-            f"no metric {best!r}; {suggestion(best, [NLL, *METRICS])} [validation.best_metric]"
-        )
-        yield Problem(keys, message)
-    elif not validation.validate_every:
+        return
+    if not validation.validate_every:
         yield from without_effect(recipe, ("best_metric",), "without --validate-every")
     elif text != AUTO and best not in names:
-        yield Problem(keys, not_validated(best, names))
+        yield Problem(keys[::-1], not_validated(best, names))
+
+
+def _freezing(training: TrainingConfig, model: ModelConfig) -> Iterator[Problem]:
+    """Yield a problem for each part of `--freeze` that the model does not have."""
+    num_layers = {"encoder": model.encoder_layers, "decoder": model.decoder_layers}
+    for part in training.freeze:
+        if part in PARTS:
+            continue
+        if _LAYERS.fullmatch(part) is None:
+            known = [*PARTS, "encoder.1", "encoder.1-3", "decoder.1", "decoder.1-3"]
+            text = f"no part {part!r}; {suggestion(part, known)}"
+            yield Problem(("freeze",), text)
+            continue
+        stack, first, last = _layers(part)
+        if not 1 <= first <= last <= num_layers[stack]:
+            yield Problem(
+                ("freeze", f"{stack}_layers"),
+                f"freeze ({part!r}): the layers of the {stack} are 1 to {num_layers[stack]}; give "
+                f"one of them, such as {stack}.1, or a range of them",
+            )
+
+
+def _noise(text: str) -> Iterator[Problem]:
+    """Yield the problems of --noise that do not depend on the dataset; training finds the others.
+
+    Args:
+        text: comma-separated MODIFIER=PROBABILITY, or none.
+    """
+    if text == NONE:
+        return
+    named: set[str] = set()
+    for entry in text.split(","):
+        name, number = _named(entry)
+        if not number:
+            problem = (
+                f"noise ({shown(text)}) must be MODIFIER=PROBABILITY, separated by commas, such as "
+                f"upper=0.07,typo=0.05; or {NONE}"
+            )
+        elif name not in MODIFIERS:
+            problem = f"noise: no modifier {shown(name)}; {suggestion(name, MODIFIERS)}"
+        elif not _is_probability(number):
+            problem = (
+                f"noise ({shown(entry.strip())}): the probability must be a number above 0 and at "
+                f"most 1, such as {name}=0.05"
+            )
+        elif name in named:
+            problem = f"noise ({shown(text)}) names {name} twice; leave one out"
+        else:
+            named.add(name)
+            continue
+        yield Problem(("noise",), f"{problem}")
 
 
 def _divisors_near(number: int, dividend: int) -> str:
@@ -180,3 +258,30 @@ def _divisors_near(number: int, dividend: int) -> str:
         next((try_ for try_ in side if dividend % try_ == 0), 0) for side in (below, above)
     )
     return " or ".join(str(divisor) for divisor in candidates if divisor)
+
+
+def _patterns(part: str) -> tuple[str, ...]:
+    if part in PARTS:
+        return PARTS[part]
+    stack, first, last = _layers(part)
+    return tuple(f"{stack}.{number - 1}.*" for number in range(first, last + 1))
+
+
+def _layers(part: str) -> tuple[str, int, int]:
+    """Return the stack of layers that a part names, and the first and last of them, from 1."""
+    match = _LAYERS.fullmatch(part)
+    assert match, part
+    stack, first, last = match.groups()
+    return stack, int(first), int(last or first)
+
+
+def _named(entry: str) -> tuple[str, str]:
+    name, _, number = entry.partition("=")
+    return name.strip(), number.strip()
+
+
+def _is_probability(number: str) -> bool:
+    try:
+        return 0 < float(number) <= 1
+    except ValueError:
+        return False

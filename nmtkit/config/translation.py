@@ -1,8 +1,9 @@
 """Settings of `nmtkit translate`: constraints, sampling, formats, batches and input lines."""
 
 from dataclasses import dataclass
+from functools import partial
 
-from nmtkit.config.setting import InferenceConfig, setting
+from nmtkit.config.setting import InferenceConfig, common, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,13 +15,11 @@ class ConstraintsConfig:
         "Longest translation, for any source; each part of a split line counts by itself; 0 = no "
         "limit.",
         unit="tokens",
-        minimum=0,
         maximum=1_000_000,
     )
     min_length_ratio: float = setting(
         0.0,
         "Shortest translation, as a multiple of the source length; --min-length-offset is added.",
-        minimum=0,
         maximum=1000,
     )
     min_length_offset: int = setting(
@@ -28,11 +27,10 @@ class ConstraintsConfig:
         "Tokens added to --min-length-ratio times the source length; end symbols of both sides do "
         "not count; each part of a split line counts by itself.",
         unit="tokens",
-        minimum=0,
         maximum=1_000_000,
     )
     no_repeat_ngram: int = setting(
-        0, "Forbid repeated n-grams of this many tokens; 0 = allow them.", minimum=0
+        0, "Forbid repeated n-grams of this many tokens; 0 = allow them."
     )
     ban_unknown: bool = setting(False, "Never write <unk>.")
     malformed_trees: str = setting(
@@ -43,6 +41,9 @@ class ConstraintsConfig:
     )
 
 
+_sampled = partial(setting, only_with={"sample": (True,)})
+
+
 @dataclass(frozen=True, kw_only=True)
 class SamplingConfig:
     """Sampling instead of beam search."""
@@ -50,90 +51,90 @@ class SamplingConfig:
     sample: bool = setting(
         False, "Sample tokens from the model; --n-best independent translations per line."
     )
-    temperature: float = setting(
+    temperature: float = _sampled(
         1.0, "Sampling temperature; below 1, likely tokens become likelier.", minimum=1e-3
     )
-    top_k: int = setting(0, "Sample among the K likeliest tokens; 0 = all.", minimum=0)
-    top_p: float = setting(
+    top_k: int = _sampled(0, "Sample among the K likeliest tokens; 0 = all.")
+    top_p: float = _sampled(
         1.0,
         "Sample among the fewest likeliest tokens with this total probability.",
         minimum=1e-6,
         maximum=1,
     )
-    epsilon_cutoff: float = setting(
+    epsilon_cutoff: float = _sampled(
         0.0,
         "Never sample tokens below this probability, such as 0.02, except the likeliest; 0 = off.",
-        minimum=0,
         maximum=1,
     )
+    seed: int = _sampled(1, "Seed of the samples.")
 
 
-OUTPUT_FORMATS = {
-    "text": ("scores", "alignments"),
-    "moses": ("n_best", "alignments"),
-    "json": ("n_best", "alignments", "token_scores", "attention"),
-}
-"""Formats of translations, and the settings of `OutputConfig` that each one uses.
+OUTPUT_FORMATS = ("text", "moses", "json")
+"""Formats of translations; `OUTPUT_FORMATS` in nmtkit/decoding/formats.py writes them."""
 
-`OUTPUT_FORMATS` in nmtkit/decoding/output_formats.py writes them.
-"""
+_IN_JSON = {"output_format": ("json",)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutputConfig:
     """Input and output."""
 
-    input_format: str = setting(
+    input_format: str = common(
         "text",
         "Format of the input. text: a sentence per line; json: an object per line with source and, "
         "optionally, target_prefix, a forced prefix; other keys are copied to the output, except "
         "those of an earlier answer.",
         choices=("text", "json"),
     )
-    output_format: str = setting(
+    output_format: str = common(
         "text",
         "Format of the output. text: a translation per line; moses: n-best lists of Moses; json: "
         "an object per line.",
-        choices=tuple(OUTPUT_FORMATS),
+        choices=OUTPUT_FORMATS,
     )
-    n_best: int = setting(
+    n_best: int = common(
         1,
         "Translations per line, best first; with --sample, in the order of drawing.",
         minimum=1,
         maximum=10_000,
+        only_with={"output_format": ("moses", "json")},
     )
-    scores: bool = setting(False, "In text, append a tab and the score to each translation.")
-    alignments: bool = setting(
+    scores: bool = common(
+        False,
+        "In text, append a tab and the score to each translation.",
+        only_with={"output_format": ("text",)},
+    )
+    alignments: bool = common(
         False, "Word alignments s-t, from the decoder's attention; in text after a tab."
     )
-    token_scores: bool = setting(False, "In json, add tokens and their log-probabilities.")
-    attention: bool = setting(False, "In json, add cross-attention, a row per target token.")
+    token_scores: bool = setting(
+        False, "In json, add tokens and their log-probabilities.", only_with=_IN_JSON
+    )
+    attention: bool = setting(
+        False, "In json, add cross-attention, a row per target token.", only_with=_IN_JSON
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationConfig(InferenceConfig):
     """Batches and input lines."""
 
-    batch_size: int = setting(
+    batch_size: int = common(
         0,
         "Largest number of sentences per batch; with W > 4 hypotheses per sentence, 4/W of it. "
         "auto = 64 on a CPU, 1024 on a GPU.",
         zero="auto",
         unit="sentences",
-        minimum=0,
-        on_resume="free",
     )
     chunk_lines: int = setting(
         4096,
         "Lines that are read ahead and sorted by length; on a terminal always 1.",
         unit="lines",
         minimum=1,
-        on_resume="free",
+        only_with={"stream": (False,)},
     )
     shortlist: str = setting(
-        "",
-        "Restrict output tokens to a shortlist from `nmtkit shortlist`.",
-        metavar="FOLDER",
+        "", "Restrict output tokens to a shortlist from `nmtkit shortlist`.", metavar="FOLDER"
     )
     compile: str = setting(
         "off",
@@ -141,27 +142,24 @@ class TranslationConfig(InferenceConfig):
         "compiler; takes up to a minute, once for a model. If that fails, translation prints the "
         "reason and continues without it.",
         choices=("on", "off"),
-        on_resume="free",
     )
-    stream: bool = setting(False, "Translate each line before reading the next one.")
-    devices: int = setting(
+    stream: bool = common(False, "Translate each line before reading the next one.")
+    devices: int = common(
         1,
         "Processes that share the lines, one per GPU; on a CPU they share its threads.",
         zero="auto",
-        minimum=0,
         maximum=1024,
+        only_with={"stream": (False,)},
     )
     max_source_length: int = setting(
         1024,
         "Longest line that is translated as a whole; the end symbol counts.",
         unit="tokens",
         minimum=2,
-        on_resume="free",
     )
     on_too_long: str = setting(
         "split",
-        "Handling of longer lines. split: at spaces, and join the translations; truncate: to the "
-        "limit; error: stop.",
+        "Handling of longer lines. split: between sentences or words, and join the translations; "
+        "truncate: to the limit; error: stop.",
         choices=("split", "truncate", "error"),
-        on_resume="free",
     )

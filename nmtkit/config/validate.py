@@ -4,14 +4,14 @@ All problems are collected and raised as one error. Rules across settings are in
 training_rules.py.
 """
 
-import difflib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from nmtkit.config.fields import AnyRecipe, Field, Value, Values, fields_of, recipe_of
-from nmtkit.config.problems import Problem, shown
+from nmtkit.config.other_toolkits import answer_to_word
+from nmtkit.config.problems import Problem, misspelled, shown
 from nmtkit.config.rules import contradictions
+from nmtkit.config.schema import AnyRecipe, Field, Value, Values, fields_of, recipe_of
 
 LARGEST_INTEGER = 2**63 - 1
 LONGEST_TEXT = 4096
@@ -94,14 +94,14 @@ def _is_permitted(field: Field, value: Value) -> bool:
         return not setting.choices or value in setting.choices
     if isinstance(value, tuple):
         return True
-    is_large_enough = setting.minimum is None or value >= setting.minimum
-    return is_large_enough and (setting.maximum is None or value <= setting.maximum)
+    return value >= setting.minimum and (setting.maximum is None or value <= setting.maximum)
 
 
 def _bad_value(field: Field, value: object) -> str:
-    close = difflib.get_close_matches(str(value), field.setting.choices, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    return f"{field.name} ({shown(value)}) must be {_expected(field)}{hint} {_place(field)}"
+    text = str(value)
+    hint = answer_to_word(text, field.name) or misspelled(text, field.setting.choices)
+    expected = "; ".join(filter(None, [_expected(field), hint]))
+    return f"{field.name} ({shown(value)}) must be {expected} {field.place}"
 
 
 def _expected(field: Field) -> str:
@@ -121,12 +121,7 @@ def _expected(field: Field) -> str:
     return f"{number} of at least {setting.minimum}, {limit}"
 
 
-def _place(field: Field) -> str:
-    return f"[{field.section}.{field.name}]"
-
-
 def _missing(recipe_type: type[AnyRecipe], values: Values) -> Iterator[Problem]:
     for name, field in fields_of(recipe_type).items():
         if field.setting.required and not values.get(name):
-            flag = "--" + name.replace("_", "-")
-            yield Problem((name,), f"{name} is missing; give {flag} {_place(field)}")
+            yield Problem((name,), f"{name} is missing; give {field.flag} {field.place}")

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmtkit.text.corpus import Pair
+from nmtkit.text.words import words_of
 
 MAX_LAG = 8
 """Largest shift that is recognised, in lines."""
@@ -78,7 +79,13 @@ def find_misaligned(blocks: Sequence[Sequence[Pair]]) -> Misaligned | None:
     chosen = [blocks[index] for index in range(found.first, found.last + 1) if wrong[index]]
     by_lag = sum(map(correspondence, chosen), np.zeros(len(LAGS))) / len(chosen) ** 0.5
     lag = int(by_lag.argmax())
-    return replace(found, lag=LAGS[lag]) if by_lag[lag] > _MIN_LAG_CORRESPONDENCE else found
+    if by_lag[lag] <= _MIN_LAG_CORRESPONDENCE:
+        return found
+    # Neighbouring lines are alike in some texts, so blocks after the shift may seem to correspond.
+    each = [correspondence(pairs) for pairs in blocks[: found.last + 1]]
+    gains = np.array([one[lag] - one[MAX_LAG] for one in each])
+    first = int(np.cumsum(gains[::-1])[::-1].argmax())
+    return Misaligned(first, found.last, LAGS[lag])
 
 
 def _is_wrong(pairs: Sequence[Pair]) -> bool | None:
@@ -150,4 +157,4 @@ def _shared_words(pairs: Sequence[Pair]) -> NDArray[np.float64]:
 
 def _words(line: str) -> set[str]:
     """Return words without punctuation at their ends, and the last character."""
-    return {word.strip(".,;:!?\"'()") for word in line.split()} | {line[-1:]}
+    return {word.strip(".,;:!?\"'()") for word in words_of(line)} | {line[-1:]}

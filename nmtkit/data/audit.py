@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from nmtkit.config.corpora import TrainingText
-from nmtkit.config.preprocessing import SEGMENTATIONS, FilterConfig
+from nmtkit.config.preprocessing import SEGMENTATIONS, FilterConfig, TrainingText
 from nmtkit.data.binary import FORMAT, VERSION, Contents
-from nmtkit.data.filters import REASONS, Reason, reasons_of
+from nmtkit.data.filters import REASONS, Reason
 from nmtkit.data.findings import Finding
 from nmtkit.storage.durable import read_manifest
+from nmtkit.storage.json_data import decode
 from nmtkit.storage.manifest import verify_files
 from nmtkit.text.corpus import Pair
 from nmtkit.text.lines import TOO_LONG
@@ -47,19 +47,53 @@ class SideCounts:
 
 
 @dataclass(frozen=True)
+class Example:
+    """A dropped pair.
+
+    Attributes:
+        reason: why it was dropped.
+        line: its line number, from 1, within its text.
+        source, target: its lines, truncated.
+    """
+
+    reason: Reason
+    line: int
+    source: str
+    target: str
+
+    @staticmethod
+    def of(reason: Reason, line: int, pair: Pair) -> "Example":
+        """Make an example from a pair."""
+        return Example(reason, line, _shorten(pair[0]), _shorten(pair[1]))
+
+
+def first_of_each(examples: Iterable[Example]) -> tuple[Example, ...]:
+    """Return the first few examples of each reason, in the given order."""
+    seen: Counter[Reason] = Counter()
+    chosen = []
+    for example in examples:
+        seen[example.reason] += 1
+        if seen[example.reason] <= _NUM_EXAMPLES:
+            chosen.append(example)
+    return tuple(chosen)
+
+
+@dataclass(frozen=True)
 class PairCounts:
-    """Counts of the pairs of one or more texts; counts can be added.
+    """Counts of the pairs of one or more texts; counts of consecutive pairs can be added.
 
     Attributes:
         read: pairs that were read.
         dropped: dropped pairs by reason, without the reasons of filters that were off.
         source, target: counts of the sides of the kept pairs.
+        examples: the first few dropped pairs of each reason.
     """
 
     read: int
     dropped: Mapping[Reason, int]
     source: SideCounts
     target: SideCounts
+    examples: Sequence[Example] = ()
 
     @staticmethod
     def none() -> "PairCounts":
@@ -82,87 +116,34 @@ class PairCounts:
             },
             self.source + other.source,
             self.target + other.target,
+            first_of_each([*self.examples, *other.examples]),
         )
 
     def to_manifest(self) -> dict[str, Any]:
-        """Return the counts as fields of a manifest."""
-        return {**asdict(self), "kept": self.kept}
-
-    @staticmethod
-    def from_manifest(fields: Mapping[str, Any], filters: FilterConfig) -> "PairCounts":
-        """Read the fields of `to_manifest`; earlier versions counted 0 where filters were off."""
-        return PairCounts(
-            read=fields["read"],
-            dropped={reason: fields["dropped"][reason] for reason in reasons_of(filters)},
-            source=SideCounts(**fields["source"]),
-            target=SideCounts(**fields["target"]),
-        )
-
-
-@dataclass(frozen=True)
-class Example:
-    """A dropped pair.
-
-    Attributes:
-        reason: why it was dropped.
-        line: its line number.
-        source, target: its lines, truncated.
-    """
-
-    reason: Reason
-    line: int
-    source: str
-    target: str
-
-    @staticmethod
-    def of(reason: Reason, line: int, pair: Pair) -> "Example":
-        """Make an example from a pair."""
-        return Example(reason, line, _shorten(pair[0]), _shorten(pair[1]))
-
-
-def first_of_each(examples: Iterable[Example]) -> list[Example]:
-    """Return the first few examples of each reason, in the given order."""
-    seen: Counter[Reason] = Counter()
-    chosen = []
-    for example in examples:
-        seen[example.reason] += 1
-        if seen[example.reason] <= _NUM_EXAMPLES:
-            chosen.append(example)
-    return chosen
-
-
-@dataclass(frozen=True)
-class CorpusAudit:
-    """Counts and examples of one training text.
-
-    Attributes:
-        text: the training text.
-        counts: counts of its pairs.
-        examples: some of the dropped pairs; lines are numbered from 1 within the text.
-    """
-
-    text: TrainingText
-    counts: PairCounts
-    examples: Sequence[Example]
-
-    @staticmethod
-    def from_manifest(fields: Mapping[str, Any], filters: FilterConfig) -> "CorpusAudit":
-        """Read an entry of the manifest; version 1 had only counts."""
-        text = TrainingText(fields["prefix"], fields.get("weight", 1.0), fields.get("tag", ""))
-        examples = [Example(**example) for example in fields.get("examples", ())]
-        return CorpusAudit(text, PairCounts.from_manifest(fields, filters), examples)
-
-    def __add__(self, other: "CorpusAudit") -> "CorpusAudit":
-        assert self.text == other.text, f"{self.text} and {other.text}"
-        examples = sorted([*self.examples, *other.examples], key=lambda example: example.line)
-        return CorpusAudit(self.text, self.counts + other.counts, first_of_each(examples))
+        """Return the counts as fields of a manifest, without examples."""
+        return {
+            "read": self.read,
+            "dropped": {**self.dropped},
+            "source": asdict(self.source),
+            "target": asdict(self.target),
+            "kept": self.kept,
+        }
 
 
 @dataclass(frozen=True)
 class Audit:
-    """Counts and examples of all texts of a dataset."""
+    """Counts of all texts of a dataset.
 
-    corpora: Sequence[CorpusAudit]
+    Attributes:
+        texts: the training texts.
+        corpora: counts of each training text.
+        valid_prefix: the validation text.
+        valid: its counts.
+        unknown_name: see the function of this name.
+    """
+
+    texts: Sequence[TrainingText]
+    corpora: Sequence[PairCounts]
     valid_prefix: str
     valid: PairCounts
     unknown_name: str
@@ -170,18 +151,18 @@ class Audit:
     @property
     def train(self) -> PairCounts:
         """Counts of all training texts together."""
-        return sum((corpus.counts for corpus in self.corpora), PairCounts.none())
+        return sum(self.corpora, PairCounts.none())
 
     def to_manifest(self) -> dict[str, Any]:
         """Return the counts as fields of the manifest."""
         return {
             "corpora": [
                 {
-                    **asdict(corpus.text),
-                    **corpus.counts.to_manifest(),
-                    "examples": [asdict(example) for example in corpus.examples],
+                    **asdict(text),
+                    **counts.to_manifest(),
+                    "examples": [asdict(example) for example in counts.examples],
                 }
-                for corpus in self.corpora
+                for text, counts in zip(self.texts, self.corpora, strict=True)
             ],
             "train": self.train.to_manifest(),
             "valid": self.valid.to_manifest(),
@@ -190,27 +171,27 @@ class Audit:
     @staticmethod
     def from_manifest(manifest: Mapping[str, Any]) -> "Audit":
         """Read the counts of a dataset's manifest."""
-        counts, recipe = manifest["counts"], manifest["recipe"]
-        filters = FilterConfig(**recipe["filters"])
+        counts = manifest["counts"]
         return Audit(
-            corpora=[CorpusAudit.from_manifest(fields, filters) for fields in counts["corpora"]],
-            valid_prefix=recipe["corpus"]["valid"],
-            valid=PairCounts.from_manifest(counts["valid"], valid_filters(filters)),
+            texts=[decode(TrainingText, one) for one in counts["corpora"]],
+            corpora=[decode(PairCounts, one) for one in counts["corpora"]],
+            valid_prefix=manifest["recipe"]["corpus"]["valid"],
+            valid=decode(PairCounts, counts["valid"]),
             unknown_name=unknown_name(manifest["segmentation"]),
         )
 
     def table(self) -> list[str]:
         """Return the lines of a table with the counts of each text."""
-        named = [(_title(corpus.text), corpus.counts) for corpus in self.corpora]
-        return table([*named, (self.valid_prefix, self.valid)], self.unknown_name)
+        names = [*map(_title, self.texts), self.valid_prefix]
+        return table([*zip(names, [*self.corpora, self.valid], strict=True)], self.unknown_name)
 
     def examples(self) -> list[str]:
-        """Return one line per example."""
+        """Return one line per example of a dropped training pair."""
         return [
-            f"{example.reason}: {corpus.text.prefix}:{example.line}: "
+            f"{example.reason}: {text.prefix}:{example.line}: "
             f"{example.source!r} | {example.target!r}"
-            for corpus in self.corpora
-            for example in sorted(corpus.examples, key=lambda example: example.reason)
+            for text, counts in zip(self.texts, self.corpora, strict=True)
+            for example in sorted(counts.examples, key=lambda example: example.reason)
         ]
 
 
@@ -244,7 +225,7 @@ def describe(folder: Path, check: bool) -> Iterator[str]:
     manifest = read_manifest(folder, FORMAT, VERSION)
     if check:
         verify_files(folder, manifest)
-    contents = Contents.from_manifest(manifest)
+    contents = decode(Contents, manifest)
     sizes = manifest["vocabulary_sizes"]
     entries = f"{sizes['source']}" + ("" if manifest["is_shared"] else f" and {sizes['target']}")
     num_bytes = sum(entry["bytes"] for entry in manifest["files"].values())
@@ -265,7 +246,7 @@ def describe(folder: Path, check: bool) -> Iterator[str]:
     examples = audit.examples()
     if examples:
         yield from ("", "dropped, among others", *examples)
-    findings = [Finding.from_manifest(fields) for fields in manifest.get("findings", ())]
+    findings = decode(list[Finding], manifest["findings"])
     if findings:
         yield from ("", "findings", *map(str, findings))
 

@@ -1,6 +1,6 @@
 """Batches: packed ids of sentence pairs on the device of the model."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from nmtkit.data.binary import Indices, Pairs, Sequences
 from nmtkit.packed import Layout, Packed
-from nmtkit.symbols import BOS_ID
+from nmtkit.symbols import BOS_ID, EOS_ID
 
 _CPU = torch.device("cpu")
 
@@ -55,6 +55,20 @@ def make_batch(source: Sequences, target: Sequences, device: torch.device) -> Ba
     shifted[packed_target.layout.starts] = BOS_ID
     batch = Batch(packed_source, Packed(shifted, packed_target.layout), packed_target.values)
     return batch if device.type == "cpu" else to_device(batch, device)
+
+
+def eos_batch(source: Iterable[int], target: Iterable[int], device: torch.device) -> Batch:
+    """Make a batch of sentences that consist of end symbols, for a pass without data.
+
+    Args:
+        source, target: (B,) lengths of the sentences.
+        device: of the batch.
+    """
+
+    def ends(lengths: Iterable[int]) -> Sequences:
+        return Sequences.pack([[EOS_ID] * length for length in lengths], "uint16")
+
+    return make_batch(ends(source), ends(target), device)
 
 
 def to_device(batch: Batch, device: torch.device) -> Batch:

@@ -15,7 +15,7 @@ import hashlib
 import json
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import Path
@@ -25,15 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmtkit.errors import DamagedError
+from nmtkit.storage.disk_changes import read_file
 from nmtkit.storage.durable import read_manifest
+from nmtkit.storage.json_data import decode
 from nmtkit.storage.manifest import missing_file_error, verify_files
-from nmtkit.storage.reading import read_file
 from nmtkit.text.codec import TextCodec
 
 FORMAT = "nmtkit-dataset"
-PART_FORMAT = "nmtkit-dataset-part"
 VERSION = 2
-"""Version 1 had no weights; each shard was of one corpus."""
 
 SIDES = ("source", "target")
 TRAIN = "train"
@@ -79,47 +78,6 @@ class Contents:
     valid_lines: int
     codec: str
     fingerprint: str
-
-    def to_manifest(self) -> dict[str, Any]:
-        """Return the fields that `from_manifest` reads."""
-        return asdict(self)
-
-    @staticmethod
-    def from_manifest(manifest: Mapping[str, Any]) -> "Contents":
-        """Read the fields of a manifest that `read_manifest` has checked."""
-        shards = manifest["shards"]
-        is_weighted = manifest["version"] > 1
-        return Contents(
-            id_type=manifest["id_type"],
-            weights=tuple(manifest["weights"]) if is_weighted else (1.0,),
-            shards=tuple(tuple(counts) if is_weighted else (counts,) for counts in shards),
-            valid_pairs=manifest["valid_pairs"],
-            valid_lines=manifest["valid_lines"],
-            codec=manifest["codec"],
-            fingerprint=manifest["fingerprint"],
-        )
-
-
-@dataclass(frozen=True)
-class Part:
-    """One of several parts of a dataset that are made separately, such as on several machines.
-
-    A part has every n-th shard.
-
-    Attributes:
-        number: number of this part, from 1.
-        count: number of parts.
-    """
-
-    number: int
-    count: int
-
-    def has(self, shard: int) -> bool:
-        """Return whether a shard belongs to this part."""
-        return shard % self.count == self.number - 1
-
-
-WHOLE = Part(1, 1)
 
 
 def fingerprint_of(
@@ -332,7 +290,7 @@ class Dataset:
         files: dict[str, Any] = manifest["files"]
         verified = {name: entry for name, entry in files.items() if not _has_train_ids(name)}
         verify_files(folder, {"files": verified})
-        contents = Contents.from_manifest(manifest)
+        contents = decode(Contents, manifest)
         codec = TextCodec.load(folder / "codec")
         if contents.codec != codec.fingerprint:
             raise DamagedError(f"{folder / 'codec'}: not the codec of this dataset; {_RESTORE}")

@@ -1,7 +1,7 @@
 """Encoding of chunks of text: ids of the kept pairs per shard, computed by worker processes."""
 
 from collections import deque
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from multiprocessing.connection import Connection
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.data.audit import Example, PairCounts, SideCounts, first_of_each
-from nmtkit.data.binary import Part, Sequences
-from nmtkit.data.duplicates import Duplicates
-from nmtkit.data.filters import HeldOutText, drop_reason, reasons_of
+from nmtkit.data.binary import Sequences
+from nmtkit.data.filters import HeldOutText, PairFlags, Reason, drop_reason, reasons_of
+from nmtkit.errors import DataError
 from nmtkit.runtime.workers import Worker, ended_early
 from nmtkit.text.codec import TextCodec, Vocabulary
 from nmtkit.text.corpus import Chunk
@@ -28,17 +28,13 @@ class EncodedChunk:
 
     Attributes:
         corpus: index of its corpus.
-        num_pairs: pairs of the chunk.
-        counts: counts of its pairs, except those of other parts.
+        counts: counts of its pairs.
         shards: source and target of the kept pairs, by shard.
-        examples: some of the dropped pairs; lines are numbered over all corpora, from 0.
     """
 
     corpus: int
-    num_pairs: int
     counts: PairCounts
     shards: dict[int, tuple[Sequences, Sequences]]
-    examples: list[Example]
 
 
 @dataclass(frozen=True)
@@ -49,47 +45,45 @@ class Encoder:
         codec: converts lines to ids.
         filters: settings that drop pairs.
         held_out: pairs with a line of this text are dropped.
-        duplicates: flags of the pairs to drop as duplicates; None = keep them.
+        flags: of the pairs to drop as duplicates, or for their scores; by reason.
         tags: per corpus, ids that each source sequence begins with.
         id_type: type of the ids, a name in `ID_TYPES`.
         seed: determines the shard of each pair.
-        num_shards: number of shards of all parts.
-        part: the part to make; pairs of other parts are skipped.
+        num_shards: number of shards.
     """
 
     codec: TextCodec
     filters: FilterConfig
     held_out: HeldOutText
-    duplicates: Duplicates | None
+    flags: Mapping[Reason, PairFlags]
     tags: tuple[tuple[int, ...], ...]
     id_type: str
     seed: int
     num_shards: int
-    part: Part
 
     def encode(self, chunk: Chunk) -> EncodedChunk:
         """Convert a chunk to ids."""
         num_pairs = len(chunk.pairs)
         shards = assign_shards(self.seed, chunk.first, num_pairs, self.num_shards).tolist()
-        is_duplicate = [False] * num_pairs
-        if self.duplicates:
-            is_duplicate = self.duplicates.flags_of(chunk.first, num_pairs).tolist()
+        flagged: list[Reason | None] = [None] * num_pairs
+        for cause, flags in self.flags.items():
+            for place in np.flatnonzero(flags.flags_of(chunk.first, num_pairs)).tolist():
+                flagged[place] = flagged[place] or cause
         tag = self.tags[chunk.corpus]
-        num_skipped = 0
         dropped = dict.fromkeys(reasons_of(self.filters), 0)
         examples: list[Example] = []
         kept: dict[int, tuple[list[list[int]], list[list[int]]]] = {}
         for number, (shard, pair) in enumerate(zip(shards, chunk.pairs, strict=True)):
-            if not self.part.has(shard):
-                num_skipped += 1
-                continue
-            source = self.codec.encode_source(pair[0])
-            target = self.codec.encode_target(pair[1])
+            try:
+                source = self.codec.encode_source(pair[0])
+                target = self.codec.encode_target(pair[1])
+            except DataError as error:
+                raise DataError(f"pair {chunk.first + number + 1}: {error}") from None
             sizes = len(source), len(target)
-            reason = drop_reason(pair, sizes, is_duplicate[number], self.filters, self.held_out)
+            reason = drop_reason(pair, sizes, flagged[number], self.filters, self.held_out)
             if reason:
                 dropped[reason] += 1
-                examples.append(Example.of(reason, chunk.first + number, pair))
+                examples.append(Example.of(reason, chunk.line + number, pair))
                 continue
             sources, targets = kept.setdefault(shard, ([], []))
             sources.append([*tag, *source] if tag else source)
@@ -99,12 +93,13 @@ class Encoder:
             for shard, (sources, targets) in kept.items()
         }
         counts = PairCounts(
-            read=num_pairs - num_skipped,
+            read=num_pairs,
             dropped=dropped,
             source=_count([source for source, _ in packed.values()], self.codec.source),
             target=_count([target for _, target in packed.values()], self.codec.target),
+            examples=first_of_each(examples),
         )
-        return EncodedChunk(chunk.corpus, num_pairs, counts, packed, first_of_each(examples))
+        return EncodedChunk(chunk.corpus, counts, packed)
 
 
 def assign_shards(seed: int, first: int, num_pairs: int, num_shards: int) -> NDArray[np.int64]:

@@ -1,18 +1,31 @@
-"""Filters of training pairs; each dropped pair has exactly one reason."""
+"""Filters of training pairs; each dropped pair has exactly one reason.
 
+Duplicates are found by hashes of all pairs, which are partitioned by value into files on disk, each
+sorted in memory: memory does not grow with the text, except one bit per pair.
+"""
+
+import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal, get_args
 
-from nmtkit.config.preprocessing import FilterConfig
-from nmtkit.text.corpus import Pair, line_key
-from nmtkit.text.lines import TOO_LONG
+import numpy as np
+from numpy.typing import NDArray
 
-Reason = Literal["empty", "too long", "ratio", "script", "copy", "held out", "duplicate"]
+from nmtkit.config.preprocessing import FilterConfig
+from nmtkit.config.problems import shown
+from nmtkit.errors import DataError
+from nmtkit.progress.counting import QUICK_ITEMS, SILENT, WorkReporter
+from nmtkit.text.corpus import CHUNK_PAIRS, Corpus, Pair, line_key
+from nmtkit.text.lines import TOO_LONG, count_lines, numbered_chunks, read_lines
+
+Reason = Literal["empty", "too long", "ratio", "script", "copy", "held out", "score", "duplicate"]
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
 ANY_SCRIPT = "any"
@@ -38,9 +51,19 @@ NAMES_OF_SCRIPTS: dict[str, frozenset[str]] = {
 Narrower scripts come before wider ones.
 """
 
+_SYLLABLES = frozenset({"CJK", "HIRAGANA", "KATAKANA", "HANGUL"})
+_LETTERS_OF_SYLLABLE = 3
+"""Letters that a syllable or Chinese character stands for, as "Microsoft" does for a short line."""
+
 _NARROWER_SHARE = 0.95
 """Share of a wider script's letters above which a text is in the narrower one; Japanese and Korean
 text has many more letters of its own."""
+
+_PART_PAIRS = 2**22
+_BATCH_PAIRS = 2**18
+
+_RECORD = np.dtype([("key", "<u8"), ("number", "<u8")])
+Records = NDArray[np.void]
 
 
 @dataclass(frozen=True)
@@ -80,6 +103,7 @@ def reasons_of(config: FilterConfig) -> list[Reason]:
         "script": {config.source_script, config.target_script} != {ANY_SCRIPT},
         "copy": config.drop_copies,
         "held out": len(config.held_out) > 0,
+        "score": len(config.scores) > 0,
         "duplicate": config.drop_duplicates,
     }
     return [reason for reason in REASONS if is_on[reason]]
@@ -88,7 +112,7 @@ def reasons_of(config: FilterConfig) -> list[Reason]:
 def drop_reason(
     pair: Pair,
     num_tokens: tuple[int, int],
-    is_duplicate: bool,
+    flagged: Reason | None,
     config: FilterConfig,
     held_out: HeldOutText,
 ) -> Reason | None:
@@ -98,7 +122,7 @@ def drop_reason(
         pair: its lines; `TOO_LONG` for one that was not read.
         num_tokens: tokens of each side, with end symbols, without tags. Length ratios leave end
             symbols out, because these would distort short sentences.
-        is_duplicate: an earlier pair is equal.
+        flagged: "duplicate" if an earlier pair is equal, "score" if its score is too low.
         config: settings of the filters.
         held_out: text whose lines no kept pair may have.
     """
@@ -119,20 +143,88 @@ def drop_reason(
         return "copy"
     if held_out.has_line_of(pair):
         return "held out"
-    return "duplicate" if is_duplicate else None
+    return flagged
+
+
+class PairFlags:
+    """A flag for each pair, by its number over all corpora, such as True = duplicate."""
+
+    def __init__(self, num_pairs: int) -> None:
+        """Set all flags to False."""
+        self._bits = np.zeros(-(-num_pairs // 8), np.uint8)
+
+    def flag(self, numbers: NDArray[np.unsignedinteger]) -> None:
+        """Set the flags of these pairs."""
+        bits = np.left_shift(1, numbers % 8, dtype=np.uint8, casting="unsafe")
+        np.bitwise_or.at(self._bits, (numbers // 8).astype(np.int64), bits)
+
+    def flags_of(self, first: int, num_pairs: int) -> NDArray[np.bool_]:
+        """Return the flags (num_pairs,) of consecutive pairs."""
+        start = first // 8
+        bits = self._bits[start : -(-(first + num_pairs) // 8)]
+        flags = np.unpackbits(bits, bitorder="little").view(np.bool_)
+        return flags[first - 8 * start :][:num_pairs]
+
+
+def find_low_scores(
+    config: FilterConfig, corpora: Sequence[Corpus], reporter: WorkReporter
+) -> dict[Reason, PairFlags]:
+    """Read the scores of the training texts.
+
+    Args:
+        config: a file for each text, or none; and the lowest score that is kept.
+        corpora: the texts.
+        reporter: receives the progress.
+
+    Returns:
+        By the reason "score", the flags of the pairs with a lower score, if there are scores.
+
+    Raises:
+        ConfigError: a file cannot be read.
+        DataError: a line is not a number, or a text has another number of pairs.
+    """
+    if not config.scores:
+        return {}
+    flags, first = PairFlags(sum(one.num_pairs for one in corpora)), 0
+    for name, corpus in zip(config.scores, corpora, strict=True):
+        num_lines = count_lines(Path(name))
+        if num_lines != corpus.num_pairs:
+            raise DataError(
+                f"{name} has {num_lines} lines, and {corpus.source} {corpus.num_pairs}; give a "
+                "number per pair"
+            )
+        lines = islice(read_lines(Path(name)), num_lines)
+        with reporter.track(lines, "read", "scores", num_lines, QUICK_ITEMS) as tracked:
+            for begin, chunk in numbered_chunks(tracked, CHUNK_PAIRS):
+                scores = [_score(line, f"{name}:{n}") for n, line in enumerate(chunk, begin)]
+                low = np.flatnonzero(np.array(scores) < config.keep_above)
+                flags.flag((first + begin - 1 + low).astype(np.uint64))
+        first += corpus.num_pairs
+    return {"score": flags}
+
+
+def _score(line: str, where: str) -> float:
+    try:
+        score = float(line)
+    except ValueError:
+        score = math.nan
+    if math.isnan(score):
+        raise DataError(
+            f"{where}: {shown(line)} is not a number; write one per line (see `cut -f`)"
+        )
+    return score
 
 
 def is_mostly_in_script(line: str, script: str) -> bool:
     """Return whether at least half of a line's letters are of a script; True without letters.
 
+    Chinese, Japanese and Korean characters count as three letters.
+
     Args:
         line: any text.
         script: a key of `NAMES_OF_SCRIPTS`.
     """
-    letters = [character for character in line if character.isalpha()]
-    names = NAMES_OF_SCRIPTS[script]
-    num_in_script = sum(not names.isdisjoint(_unicode_name(letter)) for letter in letters)
-    return 2 * num_in_script >= len(letters)
+    return sum(map(_BALANCES[script].__getitem__, line)) >= 0
 
 
 def main_script(lines: Sequence[str]) -> str | None:
@@ -143,32 +235,67 @@ def main_script(lines: Sequence[str]) -> str | None:
     """
     letters = Counter(filter(str.isalpha, "".join(lines)))
     counts = {
-        script: sum(
-            number
-            for letter, number in letters.items()
-            if not names.isdisjoint(_unicode_name(letter))
-        )
-        for script, names in NAMES_OF_SCRIPTS.items()
+        script: sum(number for letter, number in letters.items() if balance[letter] > 0)
+        for script, balance in _BALANCES.items()
     }
     least = max(letters.total() / 2, _NARROWER_SHARE * max(counts.values()))
     return next((script for script, number in counts.items() if number > least), None)
 
 
-def mostly_in_other_script(lines: Sequence[str], script: str) -> list[bool]:
-    """Return whether each line is mostly in another script; fast for many lines."""
-    names = NAMES_OF_SCRIPTS[script]
-    others = "".join(
-        letter
-        for letter in {*"".join(lines)}
-        if letter.isalpha() and names.isdisjoint(_unicode_name(letter))
-    )
-    if not others:
-        return [False] * len(lines)
-    has_other = re.compile(f"[{re.escape(others)}]").search
-    return [bool(has_other(line)) and not is_mostly_in_script(line, script) for line in lines]
+class _Balance(dict[str, int]):
+    """What each character counts for a script, or below 0 against it, computed when first met."""
+
+    def __init__(self, script: str) -> None:
+        self._names = NAMES_OF_SCRIPTS[script]
+
+    def __missing__(self, character: str) -> int:
+        words = re.split("[ -]", unicodedata.name(character, ""))  # such as LATIN SMALL LETTER A
+        weight = _LETTERS_OF_SYLLABLE if not _SYLLABLES.isdisjoint(words) else 1
+        weight *= character.isalpha()
+        self[character] = found = -weight if self._names.isdisjoint(words) else weight
+        return found
 
 
-@lru_cache(maxsize=2**16)
-def _unicode_name(letter: str) -> tuple[str, ...]:
-    """Return the words of a letter's Unicode name, such as LATIN SMALL LETTER A."""
-    return tuple(re.split("[ -]", unicodedata.name(letter, "")))
+_BALANCES = {script: _Balance(script) for script in NAMES_OF_SCRIPTS}
+
+
+def find_duplicates(
+    corpora: Sequence[Corpus], folder: Path, reporter: WorkReporter = SILENT
+) -> PairFlags:
+    """Find the pairs whose lines equal those of an earlier pair; see `line_key`.
+
+    Args:
+        corpora: the training text.
+        folder: place for temporary files, 16 bytes per pair.
+        reporter: receives the progress.
+    """
+    num_pairs = sum(corpus.num_pairs for corpus in corpora)
+    duplicates = PairFlags(num_pairs)
+    num_parts = -(-num_pairs // _PART_PAIRS)
+    with TemporaryDirectory(dir=folder) as scratch:
+        paths = [Path(scratch) / str(part) for part in range(num_parts)]
+        pairs = (pair for corpus in corpora for pair in corpus.pairs())
+        with reporter.track(pairs, "compared", "pairs", num_pairs, QUICK_ITEMS) as compared:
+            for records in _batches(compared):
+                parts = records["key"] % np.uint64(num_parts)
+                for part in np.unique(parts):
+                    with paths[int(part)].open("ab") as file:
+                        file.write(records[parts == part].tobytes())
+        for path in filter(Path.exists, paths):
+            duplicates.flag(_repeated(np.fromfile(path, _RECORD)))
+    return duplicates
+
+
+def _batches(pairs: Iterable[Pair]) -> Iterator[Records]:
+    """Yield the keys and numbers of all pairs."""
+    numbered = ((line_key(*pair), number) for number, pair in enumerate(pairs))
+    while len(batch := np.array(list(islice(numbered, _BATCH_PAIRS)), _RECORD)):
+        yield batch
+
+
+def _repeated(records: Records) -> NDArray[np.uint64]:
+    """Return the numbers of all records except the first of each key."""
+    records = records[np.argsort(records["key"], kind="stable")]
+    is_repeated = records["key"][1:] == records["key"][:-1]
+    numbers: NDArray[np.uint64] = records["number"][1:][is_repeated]
+    return numbers

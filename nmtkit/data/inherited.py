@@ -4,20 +4,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from nmtkit.config.corpora import tags_of
-from nmtkit.config.preprocessing import CorpusConfig
+from nmtkit.config.preprocessing import CorpusConfig, tags_of
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.audit import PairCounts, unknown_name
 from nmtkit.data.vocabulary import is_entry, read_whole_tokens
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.storage.model_description import describe_model
-from nmtkit.storage.model_path import find_model
-from nmtkit.text.cleaned import Cleaned
+from nmtkit.storage.run_folder import find_model
+from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import KINDS, TextCodec, Vocabulary
 from nmtkit.text.marian import MarianVocabulary
+from nmtkit.text.steps import Prepared
 from nmtkit.text.subword import Subword
-from nmtkit.text.tokenized import Tokenized
-from nmtkit.text.words import Words
 
 _MOST_UNKNOWN = 0.05
 """Share of unknown tokens above which a warning is printed.
@@ -123,5 +121,5 @@ def _with_tokens(
 def _extended(vocabulary: Vocabulary, tokens: Sequence[str]) -> Vocabulary:
     if KINDS[vocabulary.kind].target_type != "text":
         return vocabulary
-    assert isinstance(vocabulary, Subword | Words | MarianVocabulary | Tokenized | Cleaned)
+    assert isinstance(vocabulary, Subword | Words | MarianVocabulary | Prepared)
     return vocabulary.with_tokens(tokens)

@@ -1,48 +1,35 @@
-"""Lines in another language than the rest, from trigrams of letters, without models of languages.
+"""Languages of lines: trigrams of letters distinguish two, an identifier knows others.
 
-Lines are divided into two groups that have their own trigrams. The groups are two languages if the
-smaller one also lacks the frequent words of the other. Topics and styles differ in trigrams only.
-Source: Cavnar and Trenkle 1994 (letter n-grams identify languages); the division is
-expectation-maximisation with hard assignments, Nigam et al. 2000.
+The trigrams are counted in a text of both languages. The identifier is py3langid, an optional
+package.
+Source: Cavnar and Trenkle 1994 (letter n-grams identify languages).
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-MIN_LETTERS = 20
-"""Letters of the shortest line that is judged."""
-
-_MIN_KNOWN_LETTERS = 5_000
-"""Letters of the smallest text that a language is known from."""
-
-_MIN_TEXT_LETTERS = 20_000
-"""Letters of the smallest text, with the known one, whose frequent words are known."""
+Rank = Callable[[str], Sequence[tuple[str, float]]]
+"""Returns languages, always the same ones, with the log-likelihood of a line in each."""
 
 _BITS = 14
 _NUM_BINS = 2**_BITS
 _SMOOTHING = 0.5
 _PRIMES = (np.uint32(2654435761), np.uint32(2246822519), np.uint32(3266489917))
 
-_MIN_GAIN = 0.3
-"""Nats per letter by which a line of another language fits its own group better."""
+_MIN_BYTES = 20
+"""Letters, in UTF-8, of the shortest line whose language is identified."""
 
-_FIRST_SHARE = 0.03
-"""Share of the lines, the least likely ones, that the division begins with."""
+_MIN_NATS = 15
+"""Nats by which a line of another language is more likely in it; related languages differ less.
 
-_PRIOR_LETTERS = 2000
-"""Weight of the rest's trigrams in the model of a group."""
+Of 14 660 lines in 18 languages, 0.1 % exceed it in their own language, and 99.8 % in the others.
+"""
 
-_MAX_ROUNDS = 4
-
-_NUM_WORDS = 500
-"""Frequent words; they cover more than a third of a text in most languages."""
-
-_MOST_FAMILIAR = 0.4
-"""Most of the rest's coverage by frequent words that another language has."""
+_USUAL_SHARE = 0.05
+"""Share of a text's lines from which a language is one of the text's."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +64,11 @@ class Trigrams:
         letters = np.bincount(line, minlength=len(lines))
         return Trigrams((hashed >> np.uint32(32 - _BITS)).astype(np.intp), line, letters)
 
-    def counts(self, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Return (_NUM_BINS,) how often each trigram occurs in the chosen lines."""
-        return np.bincount(self.bins[chosen[self.line]], minlength=_NUM_BINS).astype(np.float64)
+    def log_probabilities(self) -> NDArray[np.float64]:
+        """Return (_NUM_BINS,) the smoothed log-probability of each trigram in these lines."""
+        smoothed = np.bincount(self.bins, minlength=_NUM_BINS) + _SMOOTHING
+        result: NDArray[np.float64] = np.log(smoothed / smoothed.sum())
+        return result
 
     def means(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return (N,) the mean of the trigrams' values in each line; 0 without letters."""
@@ -88,91 +77,53 @@ class Trigrams:
         return result
 
 
-def log_model(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the smoothed log-probabilities of counted trigrams."""
-    smoothed = counts + _SMOOTHING
-    result: NDArray[np.float64] = np.log(smoothed / smoothed.sum())
-    return result
+def language_identifier() -> Rank | None:
+    """Return the identifier of py3langid; None if the package is not installed."""
+    try:
+        from py3langid import rank
+    except ImportError:
+        return None
+    identifier: Rank = rank
+    return identifier
 
 
-def other_language(
-    lines: Sequence[str],
-    trigrams: Trigrams,
-    judged: NDArray[np.bool_],
-    known: Sequence[str],
-    known_counts: NDArray[np.float64],
-) -> NDArray[np.bool_]:
-    """Return the lines in another language than most lines, or than lines of a known language.
+@dataclass(frozen=True)
+class LanguageScores:
+    """How likely lines are in K languages.
 
-    Args:
-        lines: some text.
-        trigrams: its trigrams.
-        judged: (N,) the lines to judge; the others are ignored.
-        known: lines of the known language; may be empty, and is ignored if it is small.
-        known_counts: (_NUM_BINS,) their trigrams.
-
-    Returns:
-        (N,) True for the lines in another language; none if all are in one language, or if there
-        is too little text.
+    Attributes:
+        names: the languages.
+        values: (N, K) log-likelihoods of each line; all 0 if it is too short to be judged.
     """
-    judged = judged & (trigrams.letters >= MIN_LETTERS)
-    if known_counts.sum() < _MIN_KNOWN_LETTERS:
-        known, known_counts = (), np.zeros_like(known_counts)
-    num_letters = trigrams.letters[judged].sum()
-    if num_letters == 0 or known_counts.sum() + num_letters < _MIN_TEXT_LETTERS:
-        return np.zeros_like(judged)
-    rest_counts = known_counts if known else trigrams.counts(judged)
-    likelihoods = trigrams.means(log_model(rest_counts))
-    group = judged & (likelihoods <= np.quantile(likelihoods[judged], _FIRST_SHARE))
-    rest = known or [lines[index] for index in np.flatnonzero(judged & ~group).tolist()]
-    for _ in range(_MAX_ROUNDS):
-        previous, group = group, judged & (_gains(trigrams, group, rest_counts) > _MIN_GAIN)
-        group = _without_frequent_words(lines, group, rest)
-        if not group.any() or (group == previous).all():
-            break
-        rest_counts = known_counts + trigrams.counts(judged & ~group)
-    if 2 * np.count_nonzero(group) > np.count_nonzero(judged):
-        return group
-    rest = [*known, *(lines[index] for index in np.flatnonzero(judged & ~group).tolist())]
-    return _without_frequent_words(lines, group, rest)
 
+    names: Sequence[str]
+    values: NDArray[np.float32]
 
-def _gains(
-    trigrams: Trigrams, group: NDArray[np.bool_], rest_counts: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return (N,) nats per letter by which each line fits a group better than the rest.
+    @staticmethod
+    def of(lines: Sequence[str], rank: Rank) -> "LanguageScores":
+        """Return the scores of lines by an identifier."""
+        names = sorted(dict(rank("")))
+        values = np.zeros((len(lines), len(names)), np.float32)
+        for index, line in enumerate(lines):
+            if len("".join(filter(str.isalpha, line)).encode()) >= _MIN_BYTES:
+                values[index] = [score for _, score in sorted(rank(line))]
+        return LanguageScores(names, values)
 
-    A line of one half is compared with the group's lines of the other half, never with itself.
-    """
-    rest = log_model(rest_counts)
-    prior = _PRIOR_LETTERS * np.exp(rest)
-    is_even = np.arange(len(group)) % 2 == 0
-    gains = np.zeros(len(group))
-    for half in (is_even, ~is_even):
-        counts = trigrams.counts(group & ~half) + prior
-        gains[half] = trigrams.means(np.log(counts / counts.sum()) - rest)[half]
-    return gains
+    @property
+    def are_judged(self) -> NDArray[np.bool_]:
+        """Whether each line is long enough to be judged."""
+        judged: NDArray[np.bool_] = np.count_nonzero(self.values, axis=1) > 0
+        return judged
 
+    def most_likely(self, chosen: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """Return (K,) the number of the chosen lines that are most likely in each language."""
+        return np.bincount(self.values[chosen].argmax(axis=1), minlength=len(self.names))
 
-def _without_frequent_words(
-    lines: Sequence[str], group: NDArray[np.bool_], rest: Sequence[str]
-) -> NDArray[np.bool_]:
-    """Return the lines of a group that have much fewer frequent words than the rest."""
-    if not group.any():
-        return group
-    counts = Counter(word for line in rest for word in line.lower().split())
-    frequent = dict(counts.most_common(_NUM_WORDS))
-    most = _MOST_FAMILIAR * sum(frequent.values()) / max(counts.total(), 1)
-    kept = np.zeros_like(group)
-    for index in np.flatnonzero(group).tolist():
-        words = lines[index].lower().split()
-        kept[index] = sum(word in frequent for word in words) <= most * len(words)
-    return kept
-
-
-def are_first(lines: Sequence[str]) -> NDArray[np.bool_]:
-    """Return whether each line differs from all earlier ones."""
-    first = {line: index for index, line in reversed([*enumerate(lines)])}
-    result = np.zeros(len(lines), bool)
-    result[[*first.values()]] = True
-    return result
+    def in_other_language(self, known: "LanguageScores") -> NDArray[np.bool_]:
+        """Return (N,) whether each line is in none of the usual languages of another text."""
+        counts = known.most_likely(known.are_judged)
+        usual = counts >= max(1, _USUAL_SHARE * counts.sum())
+        if not usual.any():
+            return np.zeros(len(self.values), bool)
+        nats: NDArray[np.float32] = self.values.max(axis=1) - self.values[:, usual].max(axis=1)
+        return nats > _MIN_NATS

@@ -4,43 +4,42 @@ The text is read several times, so that memory does not grow with it: to check a
 to learn the vocabularies, to find duplicates if requested, and to encode.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import asdict, dataclass, replace
-from itertools import accumulate, chain
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from nmtkit.config.corpora import TrainingText, tags_of, training_texts, valid_tag
-from nmtkit.config.preprocessing import SEGMENTATIONS, CorpusConfig, segmentations
-from nmtkit.config.schema import PreprocessRecipe
-from nmtkit.data.audit import (
-    Audit,
-    CorpusAudit,
-    Example,
-    PairCounts,
-    first_of_each,
-    unknown_name,
-    valid_filters,
+from nmtkit.config.preprocessing import (
+    SEGMENTATIONS,
+    CorpusConfig,
+    TrainingText,
+    segmentations,
+    tags_of,
+    training_texts,
+    valid_tag,
 )
-from nmtkit.data.binary import FORMAT, PART_FORMAT, VERSION, WHOLE, Contents, Part, id_type_for
-from nmtkit.data.duplicates import find_duplicates
+from nmtkit.config.schema import PreprocessRecipe
+from nmtkit.data.audit import Audit, PairCounts, unknown_name, valid_filters
+from nmtkit.data.binary import FORMAT, VERSION, Contents, id_type_for
 from nmtkit.data.encode import Encoder, encode_in_order
-from nmtkit.data.evidence import Evidence
-from nmtkit.data.filters import HeldOutText
-from nmtkit.data.findings import Finding, find_all
+from nmtkit.data.filters import HeldOutText, PairFlags, Reason, find_duplicates, find_low_scores
+from nmtkit.data.findings import Evidence, Finding, find_all
 from nmtkit.data.inherited import fit_warnings, inherited_codec
+from nmtkit.data.languages import language_identifier
 from nmtkit.data.text_sample import TextSample
-from nmtkit.data.vocabulary import check_text, is_entry, make_codec
-from nmtkit.data.vocabulary_size import rare_entries
+from nmtkit.data.vocabulary import check_files, check_text, is_entry, make_codec, rare_entries
 from nmtkit.data.writer import DatasetWriter
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.progress.counting import QUICK_ITEMS, WorkReporter
 from nmtkit.storage.durable import StagedFolder, new_folder
-from nmtkit.text.cleaned import steps_before
+from nmtkit.storage.json_data import encode
+from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import KINDS, TextCodec
 from nmtkit.text.corpus import CHUNK_PAIRS, Corpus, Pair, chunks
 from nmtkit.text.lines import TOO_LONG
+from nmtkit.text.steps import cleaning_of
 
 
 @dataclass(frozen=True)
@@ -87,32 +86,10 @@ def prepare(
         ResourceError: the disk is full, or a worker was killed.
     """
     with new_folder(out, FORMAT, VERSION, overwrite=overwrite) as staged:
-        audit = _fill(staged, recipe, WHOLE, workers, reporter, sizes)
+        audit = _fill(staged, recipe, workers, reporter, sizes)
     for line in audit.table():
         reporter.message(line)
     return audit.to_manifest()
-
-
-def prepare_part(
-    recipe: PreprocessRecipe,
-    part: Part,
-    out: Path,
-    workers: int,
-    overwrite: bool,
-    reporter: WorkReporter,
-    sizes: Sizes = SIZES,
-) -> None:
-    """Make one of several parts of a dataset, which `nmtkit.data.joining.join` joins.
-
-    All parts need the same recipe and text. They can be made in any order, on any machines.
-
-    A part without a shard is empty, and is joined like the others. Args and Raises as `prepare`.
-    """
-    with new_folder(out, PART_FORMAT, VERSION, overwrite=overwrite) as staged:
-        staged.fields["part"] = asdict(part)
-        audit = _fill(staged, recipe, part, workers, reporter, sizes)
-    for line in audit.table():
-        reporter.message(line)
 
 
 @dataclass(frozen=True)
@@ -125,7 +102,7 @@ class _DatasetText:
         valid: files of the validation text.
         valid_tag: a token at the beginning of its source lines, or "".
         held_out: held-out text.
-        digests: the digest of each text, the held-out ones included.
+        low_scores: flags of pairs with a low score, if there are scores.
         findings: about the validation text and the training texts.
     """
 
@@ -134,7 +111,7 @@ class _DatasetText:
     valid: Corpus
     valid_tag: str
     held_out: HeldOutText
-    digests: Sequence[str]
+    low_scores: Mapping[Reason, PairFlags]
     findings: Sequence[Finding]
 
     @staticmethod
@@ -142,10 +119,15 @@ class _DatasetText:
         recipe: PreprocessRecipe, inherited: TextCodec | None, reporter: WorkReporter
     ) -> "_DatasetText":
         held_out = [_find(prefix, recipe.corpus, reporter) for prefix in recipe.filters.held_out]
+        if not language_identifier():
+            reporter.message(
+                "the languages of lines are not measured; `pip install 'nmtkit[audit]'` adds that"
+            )
         valid = _examine(recipe.corpus.valid, recipe, inherited, reporter)
         findings = _reported(find_all(valid), reporter)
         texts, corpora = training_texts(recipe.corpus), []
-        for text in texts:
+        for entry, text in zip(recipe.corpus.train, texts, strict=True):
+            _check_is_weight(entry, text, recipe.corpus.source_lang)
             examined = _examine(text.prefix, recipe, inherited, reporter, valid)
             examined = replace(examined, has_other_tag=text.tag != valid_tag(recipe.corpus))
             findings += _reported(find_all(examined), reporter)
@@ -156,8 +138,17 @@ class _DatasetText:
             valid=valid.corpus,
             valid_tag=valid_tag(recipe.corpus),
             held_out=_held_out(held_out, reporter),
-            digests=[one.digest for one in (*corpora, valid.corpus, *held_out)],
+            low_scores=find_low_scores(recipe.filters, corpora, reporter),
             findings=findings,
+        )
+
+
+def _check_is_weight(entry: str, text: TrainingText, lang: str) -> None:
+    """Raise ConfigError if what looks like the weight of a text is the end of its path."""
+    if entry != text.prefix and any(Path(f"{entry}.{lang}{end}").exists() for end in ("", ".gz")):
+        raise ConfigError(
+            f"train ({entry}): there are such files, and {text.prefix} with a weight may be meant; "
+            f"give {entry}=1 for the files, or rename them [corpus.train]"
         )
 
 
@@ -172,13 +163,24 @@ def _examine(
     sample = TextSample(valid.sample.pairs if valid else ())
     corpus = _find(prefix, recipe.corpus, reporter, sample.watch)
     if inherited:
-        steps = [steps_before(one) for one in (inherited.source, inherited.target)]
-        are_unescaped = "unescape" in steps[0], "unescape" in steps[1]
+        sides = inherited.source, inherited.target
+        are_unescaped = cleaning_of(sides[0]).unescape, cleaning_of(sides[1]).unescape
+        kinds = [side.kind for side in sides]
     else:
         are_unescaped = (recipe.vocabulary.unescape,) * 2
-    target = SEGMENTATIONS[segmentations(recipe.vocabulary)[1]]
-    can_be_unescaped = not (inherited or target.no_tokenizer)
-    return Evidence(corpus, sample, recipe.filters, valid, are_unescaped, can_be_unescaped)
+        kinds = [SEGMENTATIONS[name].vocabulary for name in segmentations(recipe.vocabulary)]
+    is_text = KINDS[kinds[1]].target_type == "text"  # otherwise, the source has separate words
+    is_source_raw, is_target_raw = (is_text and kind != Words.kind for kind in kinds)
+    return Evidence(
+        corpus,
+        sample,
+        recipe.filters,
+        valid,
+        are_unescaped,
+        can_be_unescaped=is_text and not inherited,
+        are_segmented=(not is_source_raw, not is_target_raw),
+        rank=language_identifier(),
+    )
 
 
 def _reported(findings: Iterable[Finding], reporter: WorkReporter) -> list[Finding]:
@@ -212,12 +214,12 @@ def _held_out(corpora: Sequence[Corpus], reporter: WorkReporter) -> HeldOutText:
 def _fill(
     staged: StagedFolder,
     recipe: PreprocessRecipe,
-    part: Part,
     workers: int,
     reporter: WorkReporter,
     sizes: Sizes,
 ) -> Audit:
-    """Write the files of a part of a dataset, and set the fields of its manifest."""
+    """Write the files of a dataset, and set the fields of its manifest."""
+    check_files(recipe.vocabulary)
     inherited = inherited_codec(recipe, reporter.message)
     text = _DatasetText.find(recipe, inherited, reporter)
     if inherited:
@@ -226,29 +228,20 @@ def _fill(
     codec_folder = staged.path / "codec"
     codec_folder.mkdir()
     codec.save(codec_folder)
-    encoder = _make_encoder(staged, recipe, text, codec, part, reporter, sizes)
-    shards = range(part.number - 1, encoder.num_shards, part.count)
-    if not shards:
-        reporter.message(
-            f"part {part.number} of {part.count} is empty, because this text needs no more than "
-            f"{encoder.num_shards} parts; join it with the others"
-        )
+    encoder = _make_encoder(staged, recipe, text, codec, reporter, sizes)
     weights = [one.weight for one in text.texts]
-    writer = DatasetWriter(staged.path, encoder.id_type, shards, weights)
+    writer = DatasetWriter(staged.path, encoder.id_type, encoder.num_shards, weights)
     corpora = _write_train(text, encoder, workers, writer, reporter, sizes)
     valid = _write_valid(text, encoder, writer, sizes)
-    audit = Audit(corpora, text.valid.prefix, valid, unknown_name(codec.segmentation))
+    audit = Audit(text.texts, corpora, text.valid.prefix, valid, unknown_name(codec.segmentation))
     contents = writer.finish(codec)
     if inherited:
         for line in fit_warnings(codec, audit.train):
             reporter.message(line)
-    findings = list(text.findings)
-    if part == WHOLE:
-        rare = rare_entries(recipe.vocabulary, codec, staged.path, contents)
-        findings += _reported(rare, reporter)
-    staged.fields["texts"] = list(text.digests)
+    rare = rare_entries(recipe.vocabulary, codec, staged.path, contents)
+    findings = [*text.findings, *_reported(rare, reporter)]
     staged.fields.update(_describe_dataset(recipe, codec, audit, contents))
-    staged.fields["findings"] = [finding.to_manifest() for finding in findings]
+    staged.fields["findings"] = encode(findings)
     return audit
 
 
@@ -271,25 +264,23 @@ def _make_encoder(
     recipe: PreprocessRecipe,
     text: _DatasetText,
     codec: TextCodec,
-    part: Part,
     reporter: WorkReporter,
     sizes: Sizes,
 ) -> Encoder:
     num_pairs = sum(corpus.num_pairs for corpus in text.corpora)
-    duplicates = None
+    flags = {**text.low_scores}
     if recipe.filters.drop_duplicates:
         reporter.message(f"finding duplicates among {num_pairs} pairs")
-        duplicates = find_duplicates(text.corpora, staged.path, reporter)
+        flags["duplicate"] = find_duplicates(text.corpora, staged.path, reporter)
     return Encoder(
         codec=codec,
         filters=recipe.filters,
         held_out=text.held_out,
-        duplicates=duplicates,
+        flags=flags,
         tags=tuple(tuple(codec.source.encode(one.tag)) for one in text.texts),
         id_type=id_type_for(max(codec.source.size, codec.target.size)),
         seed=recipe.seed.seed,
         num_shards=-(-num_pairs // sizes.shard),
-        part=part,
     )
 
 
@@ -300,13 +291,10 @@ def _write_train(
     writer: DatasetWriter,
     reporter: WorkReporter,
     sizes: Sizes,
-) -> list[CorpusAudit]:
-    """Write the shards; returns counts and examples of each training text."""
-    lengths = [corpus.num_pairs for corpus in text.corpora]
-    firsts = [0, *accumulate(lengths)]
-    num_pairs = firsts.pop()
-    counts = [PairCounts.none() for _ in lengths]
-    examples: list[list[Example]] = [[] for _ in lengths]
+) -> list[PairCounts]:
+    """Write the shards; returns the counts of each training text."""
+    num_pairs = sum(corpus.num_pairs for corpus in text.corpora)
+    counts = [PairCounts.none() for _ in text.corpora]
     reporter.message(f"encoding {num_pairs} pairs")
     read = chunks(text.corpora, sizes.chunk)
     with (
@@ -314,26 +302,17 @@ def _write_train(
         reporter.counting("encoded", "pairs", num_pairs) as counting,
     ):
         for encoded in encoded_chunks:
-            number = encoded.corpus
             for shard, (source, target) in encoded.shards.items():
-                writer.add(shard, number, source, target)
-            counts[number] += encoded.counts
-            numbered = [
-                replace(one, line=one.line - firsts[number] + 1) for one in encoded.examples
-            ]
-            examples[number] = first_of_each([*examples[number], *numbered])
-            counting.add(encoded.num_pairs)
-    if encoder.part == WHOLE:
-        _check_some_kept(sum(counts, PairCounts.none()))
-    return [CorpusAudit(*one) for one in zip(text.texts, counts, examples, strict=True)]
-
-
-def _check_some_kept(total: PairCounts) -> None:
+                writer.add(shard, encoded.corpus, source, target)
+            counts[encoded.corpus] += encoded.counts
+            counting.add(encoded.counts.read)
+    total = sum(counts, PairCounts.none())
     if not total.kept:
         raise DataError(
             f"all {total.read} training pairs were dropped ({_list_dropped(total)}); check the "
             "files, or relax the filters [filters]"
         )
+    return counts
 
 
 def _write_valid(
@@ -346,10 +325,9 @@ def _write_valid(
         encoder,
         filters=valid_filters(encoder.filters),
         held_out=HeldOutText.of(()),
-        duplicates=None,
+        flags={},
         tags=((),),
         num_shards=1,
-        part=WHOLE,
     )
     counts = PairCounts.none()
     for chunk in chunks([valid], sizes.chunk):
@@ -380,7 +358,7 @@ def _describe_dataset(
     recipe: PreprocessRecipe, codec: TextCodec, audit: Audit, contents: Contents
 ) -> dict[str, Any]:
     return {
-        **contents.to_manifest(),
+        **encode(contents),
         "source_lang": codec.source_lang,
         "target_lang": codec.target_lang,
         "segmentation": codec.segmentation,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from nmtkit.data.binary import SIDES, Contents, Dataset, Indices
 from nmtkit.errors import ConfigError
+from nmtkit.storage.json_data import decode
 
 Lengths = NDArray[np.integer]
 
@@ -54,7 +55,7 @@ class Shard(Protocol):
 
 def epoch_pairs(dataset: Dataset) -> float:
     """Return the training pairs of an epoch on average, which weights multiply."""
-    contents = Contents.from_manifest(dataset.manifest)
+    contents = decode(Contents, dataset.manifest)
     numbers = map(sum, zip(*contents.shards, strict=True))
     return math.fsum(map(operator.mul, contents.weights, numbers))
 

@@ -1,5 +1,9 @@
-"""The codec of a recipe: vocabularies read from files or learnt from the training text."""
+"""The codec of a recipe: vocabularies read from files or learnt from the training text.
 
+A finding reports a learnt vocabulary that is too large for the text.
+"""
+
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -7,32 +11,50 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nmtkit.config.preprocessing import (
+    AUTO,
     SEGMENTATIONS,
+    SENTENCEPIECE,
     VocabularyConfig,
     is_shared,
     segmentations,
 )
 from nmtkit.config.schema import PreprocessRecipe
+from nmtkit.data.binary import ID_TYPES, SIDES, Contents, shard_name, side_paths
+from nmtkit.data.findings import Finding
 from nmtkit.errors import DataError
 from nmtkit.parsing.vocabulary import learn_tree_tokens
-from nmtkit.progress.counting import QUICK_ITEMS, WorkReporter
-from nmtkit.runtime.address_space import require_address_space
+from nmtkit.progress.counting import QUICK_ITEMS, REPORT_S, WorkReporter
 from nmtkit.runtime.workers import Worker, ended_early
-from nmtkit.text.cleaned import Cleaning, NormalForm, cleaned
-from nmtkit.text.codec import KINDS, Kind, TextCodec, Vocabulary, tokenized
+from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
+from nmtkit.text.closed_words import Words
+from nmtkit.text.codec import KINDS, Kind, TextCodec, Vocabulary
 from nmtkit.text.corpus import Corpus, sample
 from nmtkit.text.lines import read_list
-from nmtkit.text.moses import Moses
-from nmtkit.text.subword import SPACE_SYMBOL, Algorithm, Subword, trained_pieces
-from nmtkit.text.tokenized import check_unchanged, tokenize
-from nmtkit.text.words import Words
+from nmtkit.text.steps import (
+    Cleaning,
+    NormalForm,
+    Step,
+    check_unchanged,
+    prepare,
+    steps_of,
+    with_steps,
+)
+from nmtkit.text.subword import (
+    SPACE_SYMBOL,
+    Algorithm,
+    Subword,
+    SubwordRules,
+    trained_pieces,
+)
+from nmtkit.units import duration
 
 _SOURCE, _TARGET = 0, 1
 _MANY_LINES = 500_000
 """Lines from which SentencePiece, which reports no progress, learns for minutes."""
-_LEARNER_BYTES = 384 * 2**20
-"""Address space of SentencePiece's 16 threads, which abort the process where there is none."""
 
 
 def make_codec(
@@ -57,14 +79,16 @@ def make_codec(
     """
     config = recipe.vocabulary
     languages = recipe.corpus.source_lang, recipe.corpus.target_lang
-    tokenizers = [Moses(lang) for lang in languages] if config.tokenizer == "moses" else None
-    cleaning = Cleaning(config.unescape, cast(NormalForm, config.normalize))
+    form = "none" if config.normalize == AUTO else config.normalize
+    cleaning = Cleaning(config.unescape, cast(NormalForm, form))
+    is_tokenized = config.tokenizer == "moses"
+    steps = [steps_of(cleaning, lang if is_tokenized else None) for lang in languages]
     kinds = _kinds(config)
 
     def get(path: str, *sides: int) -> Vocabulary:
         name = segmentations(config)[sides[0]]
         text_name = " and ".join(languages[side] for side in sides)
-        text = _LearningText(corpora, sides, text_name, tokenizers, cleaning)
+        text = _LearningText(corpora, sides, text_name, steps)
         if not path:
             return LEARNERS[name](config, text, tags if _SOURCE in sides else (), reporter)
         kind = kinds[sides[0]]
@@ -80,9 +104,7 @@ def make_codec(
         order = sorted((_SOURCE, _TARGET), key=lambda side: kinds[side].target_type == "text")
         vocabularies = {side: get(paths[side], side) for side in order}
         source, target = vocabularies[_SOURCE], vocabularies[_TARGET]
-    if tokenizers:
-        source, target = map(tokenized, (source, target), languages)
-    source, target = (cleaned(one, cleaning) for one in (source, target))
+    source, target = map(with_steps, (source, target), steps)
     return TextCodec(*languages, source, target, is_shared=shared)
 
 
@@ -90,6 +112,15 @@ def check_text(config: VocabularyConfig, corpora: Sequence[Corpus]) -> None:
     """Raise DataError for a line that vocabularies with these settings cannot encode."""
     for kind in _kinds(config):
         kind.check(corpora)
+
+
+def check_files(config: VocabularyConfig) -> None:
+    """Raise the error of a file that is given for the vocabularies, before any text is read."""
+    read_whole_tokens(config)
+    paths = config.source_vocabulary, config.target_vocabulary
+    for path, kind in zip(paths, _kinds(config), strict=True):
+        if path:
+            kind.vocabulary.load(Path(path))
 
 
 def read_whole_tokens(config: VocabularyConfig) -> list[str]:
@@ -134,15 +165,13 @@ class _LearningText:
         corpora: the training text.
         sides: the sides to use.
         name: name of the text in messages.
-        tokenizers: the tokeniser of each side, or None.
-        cleaning: how lines are cleaned first.
+        steps: what is done to the lines of each side first.
     """
 
     corpora: Sequence[Corpus]
     sides: Sequence[int]
     name: str
-    tokenizers: Sequence[Moses] | None
-    cleaning: Cleaning
+    steps: Sequence[Sequence[Step]]
 
     @property
     def num_lines(self) -> int:
@@ -150,7 +179,7 @@ class _LearningText:
         return len(self.sides) * sum(corpus.num_pairs for corpus in self.corpora)
 
     def lines(self) -> Iterator[str]:
-        """Yield all lines, cleaned and tokenised if so set."""
+        """Yield all lines after their steps."""
         return self._sides_of(pair for corpus in self.corpora for pair in corpus.pairs())
 
     def sample(self, num_pairs: int) -> Iterator[str]:
@@ -158,17 +187,14 @@ class _LearningText:
         return self._sides_of(sample(self.corpora, num_pairs))
 
     def check_unchanged(self, tokens: Sequence[str], sides: Sequence[int]) -> None:
-        """Raise DataError for a token of sides that is cleaned or tokenised to something else."""
-        self.cleaning.check_unchanged(tokens)
-        if self.tokenizers:
-            for side in sides:
-                check_unchanged(tokens, self.tokenizers[side])
+        """Raise DataError for a token that the steps of sides change."""
+        for side in sides:
+            check_unchanged(tokens, self.steps[side])
 
     def _sides_of(self, pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
         for pair in pairs:
             for side in self.sides:
-                line = self.cleaning.clean(pair[side])
-                yield tokenize(self.tokenizers[side], line) if self.tokenizers else line
+                yield prepare(pair[side], self.steps[side])
 
 
 def _learn_words(
@@ -188,6 +214,7 @@ def _learn_subwords(
     reporter: WorkReporter,
 ) -> Subword:
     size, size_flag = _size(config, text)
+    rules = SubwordRules(config.normalize == AUTO, config.split_digits)
     num_pairs = sum(corpus.num_pairs for corpus in text.corpora)
     num_wanted = min(max(config.sample_lines // len(text.sides), 1), num_pairs)
     num_lines = num_wanted * len(text.sides)
@@ -195,7 +222,6 @@ def _learn_subwords(
     reporter.message(
         f"learning {size} {algorithm} subwords from {num_lines} lines of {text.name}{patience}"
     )
-    require_address_space(_LEARNER_BYTES, "SentencePiece")
     tokens = read_whole_tokens(config)
     for name, words, sides in (
         ("--tag", tags, (_SOURCE,)),
@@ -203,17 +229,20 @@ def _learn_subwords(
     ):
         try:
             text.check_unchanged(words, sides)
-            trained_pieces(words)
+            trained_pieces(words, rules)
         except DataError as error:
             raise DataError(f"{name}: {error}") from error
     # SentencePiece answers no signal while it trains, so another process runs it, to be killed.
     learner: Worker[int | bytes] = Worker(_train_subwords, ended_early("lower --sample-lines"))
     try:
-        learner.send((text, num_wanted, algorithm, size, [*tags, *tokens], size_flag))
+        learner.send((text, num_wanted, algorithm, size, [*tags, *tokens], size_flag, rules))
         learner.receive()  # it has started, which takes a second
         with reporter.counting("sampled", "lines", num_lines) as counting:
             while num_sampled := cast(int, learner.receive()):
                 counting.add(num_sampled)
+        start = time.monotonic()
+        while not learner.connection.poll(REPORT_S):
+            reporter.message(f"still learning, for {duration(time.monotonic() - start)}")
         return Subword(cast(bytes, learner.receive()), f"subwords of {text.name}")
     finally:
         learner.end()
@@ -224,7 +253,7 @@ def _train_subwords(connection: "Connection[int | bytes, Any]") -> None:
 
     Before it, the numbers of lines sampled since the last message are sent, first and last 0.
     """
-    text, num_pairs, algorithm, size, tokens, size_flag = connection.recv()
+    text, num_pairs, algorithm, size, tokens, size_flag, rules = connection.recv()
 
     def sampled() -> Iterator[str]:
         connection.send(number := 0)
@@ -236,7 +265,8 @@ def _train_subwords(connection: "Connection[int | bytes, Any]") -> None:
             connection.send(number % QUICK_ITEMS)
         connection.send(0)
 
-    connection.send(Subword.train(sampled(), algorithm, size, text.name, tokens, size_flag).data)
+    learnt = Subword.train(sampled(), algorithm, size, text.name, tokens, size_flag, rules)
+    connection.send(learnt.data)
 
 
 def _learn_from_pairs(
@@ -267,3 +297,85 @@ def _size(config: VocabularyConfig, text: _LearningText) -> tuple[int, str]:
     if text.sides == (_TARGET,):
         return config.target_vocab_size or config.vocab_size, "--target-vocab-size"
     return config.vocab_size, "--vocab-size"
+
+
+MIN_OCCURRENCES = 10
+"""Entries with fewer occurrences are rare.
+
+Gowda and May (2020), "Finding the Optimal Vocabulary Size for Neural Machine Translation", find the
+best size where 95 % of the entries occur 100 times. A finding is for vocabularies far above that.
+"""
+
+_CHUNK_IDS = 2**20
+
+
+def rare_entries(
+    config: VocabularyConfig, codec: TextCodec, folder: Path, contents: Contents
+) -> Iterator[Finding]:
+    """Yield a finding for each learnt subword vocabulary whose entries are mostly rare.
+
+    Ids are read until enough entries are frequent, so a large text costs little.
+
+    Args:
+        config: settings of the vocabularies.
+        codec: the vocabularies.
+        folder: the dataset, whose files are written; all parts of it.
+        contents: its contents.
+    """
+    given = (config.source_vocabulary, config.target_vocabulary)
+    flags = ("--vocab-size", "--target-vocab-size")
+    sides = [(SIDES, 0)] if codec.is_shared else [(SIDES[:1], 0), (SIDES[1:], 1)]
+    for names, number in sides:
+        is_subwords = SEGMENTATIONS[segmentations(config)[number]].vocabulary == SENTENCEPIECE
+        if config.vocabulary_of or given[number] or not is_subwords:
+            continue
+        vocabulary = (codec.source, codec.target)[number]
+        enough = _num_frequent(vocabulary, _ids(folder, names, contents))
+        if 2 * enough > vocabulary.size:
+            continue
+        yield Finding(
+            "vocabulary",
+            f"{names[0]} vocabulary" if len(names) == 1 else "vocabulary",
+            1 - enough / vocabulary.size,
+            (),
+            f"only {enough} of {vocabulary.size} entries occur at least {MIN_OCCURRENCES} times, "
+            f"or have to exist; the others are too rare: give {flags[number]} {_rounded(enough)}",
+        )
+
+
+def _num_frequent(vocabulary: Vocabulary, chunks: Iterator[NDArray[np.integer]]) -> int:
+    """Return the number of entries that are frequent, or have to exist; half of all is enough.
+
+    Special symbols, bytes and characters have to exist; SentencePiece refuses smaller vocabularies.
+    """
+    counts = np.zeros(vocabulary.size, np.int64)
+    needed = np.array(
+        [
+            entry in (UNK_ID, BOS_ID, EOS_ID)
+            or entry in vocabulary.unknown_ids
+            or len(vocabulary.piece(entry)) == 1
+            for entry in range(vocabulary.size)
+        ]
+    )
+    enough = int(needed.sum())
+    for ids in chunks:
+        counts += np.bincount(ids, minlength=vocabulary.size)
+        enough = int(np.count_nonzero(needed | (counts >= MIN_OCCURRENCES)))
+        if 2 * enough > vocabulary.size:
+            break
+    return enough
+
+
+def _ids(folder: Path, sides: Sequence[str], contents: Contents) -> Iterator[NDArray[np.integer]]:
+    for number in range(len(contents.shards)):
+        for side in sides:
+            path, _ = side_paths(folder / f"{shard_name(number)}.{side}")
+            with path.open("rb") as file:
+                while data := file.read(_CHUNK_IDS * 4):
+                    yield np.frombuffer(data, ID_TYPES[contents.id_type])
+
+
+def _rounded(number: int) -> int:
+    """Return a number rounded up to one significant digit."""
+    unit = int(10 ** (len(str(number)) - 1))
+    return -(-number // unit) * unit

@@ -23,7 +23,9 @@ from nmtkit.errors import DataError
 from nmtkit.text.codec import TextCodec
 
 MAX_TOKENS = int(np.iinfo(OFFSET_TYPE).max)
-MAX_BUFFERED_BYTES = 16 * 2**20
+BUFFERED_BYTES_PER_SHARD = 2**19
+MIN_BUFFERED_BYTES, MAX_BUFFERED_BYTES = 2**24, 2**28
+"""Writing the buffer opens the files of all shards, so it grows with them, within bounds."""
 
 
 class DatasetWriter:
@@ -33,7 +35,7 @@ class DatasetWriter:
         self,
         folder: Path,
         id_type: str,
-        shards: range,
+        num_shards: int,
         weights: Sequence[float],
         max_buffered_bytes: int = MAX_BUFFERED_BYTES,
         max_tokens: int = MAX_TOKENS,
@@ -43,19 +45,20 @@ class DatasetWriter:
         Args:
             folder: folder without files of a dataset.
             id_type: a name in `ID_TYPES`.
-            shards: numbers of the shards to write.
+            num_shards: number of shards to write.
             weights: weight of each corpus, see `Contents`.
-            max_buffered_bytes: most bytes that stay in memory between two calls.
+            max_buffered_bytes: most bytes that stay in memory between two calls, of many shards.
             max_tokens: most tokens of one side of a shard.
         """
         self._folder = folder
         self._id_type = id_type
         self._weights = weights
-        self._max_buffered_bytes = max_buffered_bytes
+        wanted = max(MIN_BUFFERED_BYTES, num_shards * BUFFERED_BYTES_PER_SHARD)
+        self._max_buffered_bytes = min(wanted, max_buffered_bytes)
         self._max_tokens = max_tokens
         self._valid = self._sides(VALID)
-        self._shards = {number: self._sides(shard_name(number)) for number in shards}
-        self._num_pairs = {number: [0] * len(weights) for number in shards}
+        self._shards = [self._sides(shard_name(number)) for number in range(num_shards)]
+        self._num_pairs = [[0] * len(weights) for _ in range(num_shards)]
         self._num_valid_lines = 0
         self._num_buffered = 0
 
@@ -89,7 +92,7 @@ class DatasetWriter:
         """Write the buffer, and return the contents of the dataset for its manifest."""
         self._flush()
         names = [path.name for path in self._folder.glob(f"{TRAIN}.*")]
-        shards = tuple(map(tuple, self._num_pairs.values()))
+        shards = tuple(map(tuple, self._num_pairs))
         hashes = {name: _hash(self._folder / name) for name in names}
         return Contents(
             id_type=self._id_type,
@@ -110,7 +113,7 @@ class DatasetWriter:
             self._flush()
 
     def _flush(self) -> None:
-        for side in chain(self._valid, *self._shards.values()):
+        for side in chain(self._valid, *self._shards):
             side.flush()
         self._num_buffered = 0
 

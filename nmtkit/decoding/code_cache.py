@@ -23,8 +23,12 @@ from nmtkit.errors import ConfigError, DamagedError, NmtkitError, ResourceError,
 from nmtkit.model.compiled_step import CompiledStep, StepFunction
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
-from nmtkit.runtime.environment import cache_folder, python_command, set_environment
-from nmtkit.runtime.parent_process import end_with_parent
+from nmtkit.runtime.environment import (
+    cache_folder,
+    end_with_parent,
+    python_command,
+    set_environment,
+)
 from nmtkit.runtime.processor import processor_instructions, processor_name
 from nmtkit.storage.durable import new_folder, read_manifest, remove
 from nmtkit.storage.model_folder import load_model

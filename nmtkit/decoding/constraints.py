@@ -27,7 +27,7 @@ class Constraint:
 
     Attributes:
         demands: it forbids the end symbol until something has occurred, and has `proposals` and a
-            `progress`. Samples cannot meet a demand: whoever draws them refuses it.
+            `progress`. Samples cannot meet a demand.
     """
 
     demands = False

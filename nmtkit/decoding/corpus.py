@@ -11,13 +11,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
-from nmtkit.config.fields import values_of
 from nmtkit.config.problems import shown
-from nmtkit.config.schema import TranslateRecipe
+from nmtkit.config.schema import TranslateRecipe, fields_of, values_of
 from nmtkit.data import shortlist as shortlists
-from nmtkit.decoding.input_formats import INPUT_FORMATS, Request, read_requests
+from nmtkit.decoding.answers import BatchResult, Chunk, Request
+from nmtkit.decoding.formats import (
+    INPUT_FORMATS,
+    answered,
+    make_writer,
+    read_requests,
+)
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.progress.counting import QUICK_ITEMS, Counting, WorkReporter
 from nmtkit.storage.disk_errors import disk_errors
@@ -25,12 +30,9 @@ from nmtkit.storage.durable import read_manifest
 from nmtkit.storage.growing_file import GrowingFile, growing_file
 from nmtkit.storage.manifest import Json, hash_of_content
 from nmtkit.storage.model_description import hashes_of
-from nmtkit.storage.model_path import find_model
+from nmtkit.storage.run_folder import find_model
 from nmtkit.text.lines import TextFacts, facts_of, numbered_chunks, open_bytes, raw_lines
 from nmtkit.units import counted
-
-if TYPE_CHECKING:
-    from nmtkit.decoding.answers import BatchResult, Chunk
 
 FREE_SETTINGS = (
     # Equal up to rounding.
@@ -182,18 +184,25 @@ def _work(
     if shortlist:
         manifest = read_manifest(Path(shortlist), shortlists.FORMAT, shortlists.VERSION)
         shortlist = hash_of_content(manifest)[:_DIGITS]
-    settings = {name: one for name, one in values_of(recipe).items() if name not in FREE_SETTINGS}
     return {
         "the model": " and ".join(hash_of_content(hashes_of(one))[:_DIGITS] for one in models),
         "--shortlist": shortlist,
         "--shard": "{}/{}".format(*shard),
-        **{f"--{name.replace('_', '-')}": value for name, value in settings.items()},
+        **_by_flag(values_of(recipe)),
     }
+
+
+def _by_flag(settings: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the settings that determine translations, by their flags."""
+    fields = fields_of(TranslateRecipe)
+    return {fields[name].flag: one for name, one in settings.items() if name not in FREE_SETTINGS}
 
 
 def _check_same(file: GrowingFile, work: Mapping[str, Json]) -> None:
     """Raise ConfigError if a file was begun by another translation; it names every difference."""
-    begun = {**(work if file.work is None else file.work)}
+    # A setting that the version which began it did not have is as by default.
+    defaults = {name: one.default for name, one in fields_of(TranslateRecipe).items()}
+    begun = {**_by_flag(defaults), **(work if file.work is None else file.work)}
     if begun["--on-too-long"] == "error":  # no line that was translated so far was too long
         begun["--on-too-long"] = work["--on-too-long"]
     if different := [name for name in work if begun.get(name) != work[name]]:
@@ -206,15 +215,13 @@ def _check_same(file: GrowingFile, work: Mapping[str, Json]) -> None:
 
 def _ends(recipe: TranslateRecipe, lines: range, output: Iterable[bytes]) -> dict[int, int]:
     """Return the ends of whole chunks in lines of output: numbers of input lines, and of bytes."""
-    from nmtkit.decoding.output_formats import answered
-
     ends = lines[:: recipe.translation.chunk_lines]
     found = answered(recipe.output, output, lines.start)
     return {end - lines.start: at for end, at in found if end in ends or end == lines.stop}
 
 
 def _write(
-    answer_all: "Callable[[Iterable[Chunk]], Iterable[BatchResult]]",
+    answer_all: Callable[[Iterable[Chunk]], Iterable[BatchResult]],
     requests: Iterable[Request],
     lines: range,
     recipe: TranslateRecipe,
@@ -222,15 +229,13 @@ def _write(
     counting: Counting,
 ) -> Counter[bool | None]:
     """Translate lines, and write each chunk when it is complete; return counts of repairs."""
-    from nmtkit.decoding.output_formats import make_writer
-
     size, numbers, rows = recipe.translation.chunk_lines, iter(lines), list[str]()
     write, repair_counts = make_writer(recipe.output), Counter[bool | None]()
     chunks = numbered_chunks(islice(requests, len(lines)), size)
     for result in answer_all((lines.start + number, chunk) for number, chunk in chunks):
         for answer, number in zip(result.answers, numbers, strict=False):
             rows += write(answer, number)
-            repair_counts[answer.translations[0].is_repaired] += 1
+            repair_counts[answer.translation.is_repaired] += 1
             if number + 1 in lines[::size] or number == lines[-1]:
                 file.append(rows)
                 rows.clear()

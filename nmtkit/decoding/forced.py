@@ -11,16 +11,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nmtkit.decoding.batching import batches_by_length
+from nmtkit.config.setting import InferenceConfig
 from nmtkit.errors import DamagedError
 from nmtkit.model.attention import recorded_weights
-from nmtkit.model.kernels.product_sizes import chunk_size
+from nmtkit.model.cost import chunk_size
 from nmtkit.model.transformer import Transformer
-from nmtkit.packed import pack_sequences
+from nmtkit.packed import batches_by_length, pack_sequences
 from nmtkit.symbols import BOS_ID
 
 Ids = Sequence[int]
 OnBatch = Callable[[int, int], None]
+
+BATCH_TOKENS = {"cpu": 4096, "cuda": 32_768}
+"""Limit of a batch if --max-tokens is 0, by device type."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ def score_pairs(
         max_tokens: largest number of source tokens, and of target tokens, per batch, padding
             counted.
         attention_layer: decoder layer, from 0, whose cross-attention to return (see
-            `nmtkit.decoding.attention.aligning_layer`); None = no attention.
+            `nmtkit.decoding.alignment.aligning_layer`); None = no attention.
         on_batch: called after each batch with its numbers of pairs and target tokens.
 
     Returns:
@@ -103,6 +106,11 @@ def score_by_ensemble(
         for number, (model, layer) in enumerate(zip(models, attention_layers, strict=True), 1)
     ]
     return [_mean(scores) for scores in zip(*scores_by_model, strict=True)]
+
+
+def max_tokens_of(config: InferenceConfig, device: torch.device) -> int:
+    """Return the largest number of tokens per batch on a device."""
+    return config.max_tokens or BATCH_TOKENS[device.type]
 
 
 def token_log_probs(model: Transformer, hidden: Tensor, targets: Tensor) -> Tensor:

@@ -1,7 +1,4 @@
-"""Load translators and scorers from the paths of models.
-
-A module of its own, so that translator and scorer read no files.
-"""
+"""Load translators and scorers from the paths of models; these two read no files."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

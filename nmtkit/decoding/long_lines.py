@@ -1,43 +1,60 @@
-"""Encode lines; a line that is too long for the model is split into parts, or truncated.
+"""Lines to ids, and the translations of ids to the answers of lines.
 
-The first such line is a warning, and at the end the number of the others.
+A line that is too long is split into parts, whose translations are joined, or it is truncated.
 """
 
-import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from nmtkit.config.translation import TranslationConfig
-from nmtkit.decoding.answers import BatchResult
+from nmtkit.decoding.alignment import links, word_attention
+from nmtkit.decoding.answers import Answer, Request, Translation
+from nmtkit.decoding.forced import ForcedScore
+from nmtkit.decoding.search import Hypothesis
 from nmtkit.errors import DataError
-from nmtkit.symbols import EOS_ID
-from nmtkit.text.codec import TextCodec
+from nmtkit.symbols import EOS_ID, UNK_ID
+from nmtkit.text.codec import KINDS, TextCodec
+from nmtkit.text.lines import one_line
+from nmtkit.text.words import halves, word_spans
+
+_BLANK = Hypothesis((), 0.0, 0.0)
+"""The translation of a blank line."""
 
 
-@dataclass(frozen=True)
-class EncodedLine:
-    """A line as ids.
+@dataclass
+class SourcePart:
+    """A sequence to translate, with its translations: a line, or a part of one that is too long.
 
     Attributes:
-        parts: ids of each part; a blank line has no part.
-        warning: how a line that is too long is translated; "" = as a whole.
-        words_before: of each part of a line that is split, the number of words that end before it;
-            a part may begin within a word.
+        request: the line's.
+        line: number of the line, from 1.
+        index: number of the part in the line, from 0.
+        ids: source ids, the end symbol last; none of a blank line, which is translated already.
+        warning: how the line is shortened; "" = it is one part, complete.
+        words_before: number of words of the line that end before the part, which may begin within
+            a word.
         num_symbols: number of language symbols with which each part begins.
+        forced_prefix: ids that its translations must begin with.
+        hypotheses: its translations, best first, or as they were drawn; none before the search.
+        scores: the score of each by forced decoding, if requested.
     """
 
-    parts: list[list[int]]
+    request: Request
+    line: int
+    index: int = 0
+    ids: list[int] = field(default_factory=list)
     warning: str = ""
-    words_before: tuple[int, ...] = ()
+    words_before: int = 0
     num_symbols: int = 0
+    forced_prefix: list[int] = field(default_factory=list)
+    hypotheses: Sequence[Hypothesis] = ()
+    scores: Sequence[ForcedScore] = ()
 
-    def word_of(self, part: int, word: int) -> int:
-        """Return the index in a line that is split of a word of a part."""
-        return word if word < self.num_symbols else word + self.words_before[part]
-
-
-_BLANK = EncodedLine([])
-"""An empty line; the codec needs 10 times as long to find this."""
+    def word_in_line(self, word: int) -> int:
+        """Return the index in the line of a word of the part."""
+        return word if word < self.num_symbols else word + self.words_before
 
 
 class LineSplitter:
@@ -48,6 +65,8 @@ class LineSplitter:
         codec: TextCodec,
         config: TranslationConfig,
         num_positions: int,
+        max_output_length: int,
+        no_prefix: str,
     ) -> None:
         """Store the codec and the limits.
 
@@ -55,99 +74,195 @@ class LineSplitter:
             codec: the codec of the model.
             config: the longest source, and what to do with a longer one.
             num_positions: the longest sequence that the model can read.
+            max_output_length: the longest translation; 0 = no limit.
+            no_prefix: why forced prefixes are refused; "" = they are not.
         """
         self._codec = codec
         self._config = config
-        self._limit = min(config.max_source_length, num_positions)
+        self._num_positions = num_positions
+        self._max_output_length = max_output_length
+        self._no_prefix = no_prefix
 
-    def encode(self, line: str, number: int) -> EncodedLine:
-        """Encode a line; one that is too long is split or truncated.
+    def encode(self, request: Request, number: int) -> list[SourcePart]:
+        """Encode a line; return its parts, the first of which has the forced prefix.
 
         A language symbol at the beginning of the line, such as `>>fra<<`, begins each part.
 
         Args:
-            line: the text.
+            request: the line.
             number: its number, for messages.
 
         Raises:
-            DataError: the line is too long, and `on_too_long` is "error".
+            DataError: the line is too long, and `on_too_long` is "error"; the prefix does not fit.
         """
-        if not line:
-            return _BLANK
-        ids = self._codec.encode_source(line)
-        is_whole = len(ids) <= self._limit
-        symbol, _ = self._codec.source.split_symbol(line)
-        blank = self._codec.encode_source(symbol)
-        if is_whole:
-            return EncodedLine([ids]) if ids != blank else _BLANK
-        return self._shorten(line, number, ids, blank)
+        # The codec needs 10 times as long to find that an empty line is blank.
+        parts = self._parts(request, number) if request.line else [_blank(request, number)]
+        if request.target_prefix:
+            parts[0].forced_prefix = self._forced_prefix(request, number, is_blank=not parts[0].ids)
+        return parts
 
-    def _shorten(self, line: str, number: int, ids: list[int], blank: list[int]) -> EncodedLine:
-        """Split or truncate a line that is too long; parts with the ids of `blank` are left out."""
-        limit = self._limit
+    def _parts(self, request: Request, number: int) -> list[SourcePart]:
+        """Return the parts of a line that is not empty."""
+        codec, line = self._codec, request.line
+        try:
+            ids = codec.encode_source(line)
+        except DataError as error:
+            raise DataError(f"line {number}: {error}") from None
+        limit = min(self._config.max_source_length, self._num_positions)
+        is_whole = len(ids) <= limit
+        symbol, text = codec.source.split_symbol(line)
+        blank = codec.encode_source(symbol)
+        if is_whole:
+            is_blank = ids == blank
+            return [_blank(request, number) if is_blank else SourcePart(request, number, ids=ids)]
+        warning = self._warning(len(ids), limit, number)
+        if self._config.on_too_long == "truncate":
+            ids = [*ids[: limit - 1], EOS_ID]
+            if ids == blank:
+                return [_blank(request, number, warning)]
+            return [SourcePart(request, number, ids=ids, warning=warning)]
+
+        def encode(part: str) -> list[int]:
+            return codec.encode_source(symbol + part)
+
+        num_symbols = int(bool(symbol))
+        parts: list[SourcePart] = []
+        spans = word_spans(text)
+        starts, ends = [start for start, _ in spans], [end for _, end in spans]
+        num_words = end = 0
+        is_segmented = KINDS[codec.source.kind].is_segmented
+        for part in split_text(text, lambda t: len(encode(t)) <= limit, at_spaces=is_segmented):
+            begin = text.index(part, end)
+            is_inside = bisect_left(starts, begin) > bisect_right(ends, begin)
+            end = begin + len(part)
+            if (ids := encode(part)) != blank:
+                words_before = num_words - is_inside
+                parts.append(
+                    SourcePart(request, number, len(parts), ids, warning, words_before, num_symbols)
+                )
+                own = codec.source.word_ranges(ids[:-1])
+                num_words += own[-1].stop - num_symbols - is_inside
+        return parts or [_blank(request, number, warning)]
+
+    def _warning(self, num_tokens: int, limit: int, number: int) -> str:
+        """Return the warning of a line that is too long; DataError if that is an error."""
         is_model_limit = limit < self._config.max_source_length
         name = "the model's learned positions" if is_model_limit else "--max-source-length"
-        what = f"line {number}: {len(ids)} tokens, more than {limit} [{name}]"
+        what = f"line {number}: {num_tokens} tokens, more than {limit} [{name}]"
         if self._config.on_too_long == "error":
             raise DataError(f"{what}; shorten the line, or choose --on-too-long split")
         is_split = self._config.on_too_long == "split"
         how = "it is translated in parts" if is_split else "its end is not translated"
-        warning = f"{what}; {how} [--on-too-long {self._config.on_too_long}]"
-        if not is_split:
-            shortened = [*ids[: limit - 1], EOS_ID]
-            return EncodedLine([shortened] if shortened != blank else [], warning)
-        symbol, text = self._codec.source.split_symbol(line)
+        return f"{what}; {how} [--on-too-long {self._config.on_too_long}]"
 
-        def encode(part: str) -> list[int]:
-            return self._codec.encode_source(symbol + part)
-
-        num_symbols = int(bool(symbol))
-        parts, words_before = [], []
-        num_words = end = 0
-        for part in split_text(text, lambda t: len(encode(t)) <= limit):
-            begin = text.index(part, end)
-            is_inside = begin > 0 and not (text[begin - 1].isspace() or part[:1].isspace())
-            end = begin + len(part)
-            if (encoded := encode(part)) != blank:
-                parts.append(encoded)
-                words_before.append(num_words - is_inside)
-                num_words += max(self._codec.source.word_indices(encoded[:-1])) + 1
-                num_words -= num_symbols + is_inside
-        return EncodedLine(parts, warning, tuple(words_before), num_symbols)
-
-
-def with_warnings(
-    results: Iterable[BatchResult], warn: Callable[[str], None]
-) -> Iterator[BatchResult]:
-    """Yield results; warn of the first line that was too long, and at the end of the others."""
-    num_warnings = 0
-    for result in results:
-        for warning in filter(None, (answer.warning for answer in result.answers)):
-            num_warnings += 1
-            if num_warnings == 1:
-                warn(warning)
-        yield result
-    if num_warnings > 1:
-        lines = "line was" if num_warnings == 2 else "lines were"
-        warn(f"and {num_warnings - 1:,} more {lines} too long and treated in the same way")
+    def _forced_prefix(self, request: Request, number: int, *, is_blank: bool) -> list[int]:
+        """Return the ids of a prefix; DataError if it does not fit."""
+        where = f"line {number}: target_prefix"
+        if self._no_prefix:
+            raise DataError(f"{where} {self._no_prefix}; leave it out")
+        line = request.target_prefix.replace("\n", " ")
+        ids = self._codec.encode_target(line)[:-1]
+        if ids and is_blank:
+            raise DataError(
+                f"{where} for a blank source, whose translation is blank; give a source, or leave "
+                "the prefix out"
+            )
+        if UNK_ID in ids:
+            encode = self._codec.encode_target
+            word = next((word for word in line.split() if UNK_ID in encode(word)), line)
+            raise DataError(
+                f"{where}: {word!r} is not in the vocabulary, not even in parts, so no translation "
+                "begins with it; use another word"
+            )
+        if 0 < self._max_output_length < len(ids):
+            raise DataError(
+                f"{where} has {len(ids)} tokens, and a translation at most "
+                f"{self._max_output_length}; shorten it, or raise --max-output-length"
+            )
+        if len(ids) >= self._num_positions:
+            raise DataError(
+                f"{where} has {len(ids)} tokens, and the model {self._num_positions} learned "
+                "positions; shorten it"
+            )
+        return ids
 
 
-def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
+def answer_of(codec: TextCodec, parts: Sequence[SourcePart]) -> Answer:
+    """Join the translations of a line's parts, place by place of their n-best lists.
+
+    Log-probabilities and scores are summed. A shorter list repeats its last translation.
+
+    Args:
+        codec: the codec of the models; it completes the texts.
+        parts: all parts of the line, translated.
+    """
+    count = max(len(part.hypotheses) for part in parts)
+    alternatives = tuple(_translation(codec, parts, place) for place in range(1, count))
+    best = _translation(codec, parts, 0, alternatives)
+    return Answer(parts[0].request, best, parts[0].warning)
+
+
+def split_text(text: str, fits: Callable[[str], bool], *, at_spaces: bool = False) -> list[str]:
     """Split a text into parts that fit, by halving parts that do not.
 
-    A text is split at the space nearest to its middle, which is dropped, or without spaces between
-    two characters. A single character is a part even if it does not fit.
+    `halves` has the rules. What cannot be split is a part even if it does not fit.
 
     Args:
         text: not empty.
         fits: returns whether a part is short enough.
+        at_spaces: see `halves`.
     """
-    if len(text) < 2 or fits(text):
+    if fits(text) or not (both := halves(text, at_spaces=at_spaces)):
         return [text]
-    middle = len(text) // 2
-    spaces = (match.start() for match in re.finditer(r"\s", text))
-    split = min(spaces, key=lambda space: abs(space - middle), default=None)
-    left, right = (
-        (text[:middle], text[middle:]) if split is None else (text[:split], text[split + 1 :])
+    return [part for half in both for part in split_text(half, fits, at_spaces=at_spaces)]
+
+
+def _blank(request: Request, number: int, warning: str = "") -> SourcePart:
+    return SourcePart(request, number, warning=warning, hypotheses=[_BLANK])
+
+
+def _translation(
+    codec: TextCodec,
+    parts: Sequence[SourcePart],
+    place: int,
+    alternatives: tuple[Translation, ...] = (),
+) -> Translation:
+    """Return the translation at a place of the n-best lists."""
+    places = [min(place, len(part.hypotheses) - 1) for part in parts]
+    found = [part.hypotheses[index] for part, index in zip(parts, places, strict=True)]
+    texts = (one_line(codec.decode_target(one.ids)) for one in found if one.ids)
+    text, is_repaired = codec.join_target(texts), None
+    if source := parts[0].request.source:
+        text, is_repaired = codec.complete(text, source)
+    source_tokens: list[str] = []
+    token_log_probs: list[float] = []
+    alignment: list[tuple[int, int]] = []
+    attention: list[array[float]] = []
+    num_columns, num_words = sum(len(part.ids) for part in parts), 0
+    for part, index in zip(parts, places, strict=True):
+        if not part.scores:
+            continue
+        score, ids = part.scores[index], part.hypotheses[index].ids
+        if score.attention is not None:
+            source_words = codec.source.word_ranges(part.ids[:-1])
+            target_words = codec.target.word_ranges(ids[:-1])
+            pairs = links(word_attention(score.attention, source_words, target_words))
+            alignment += [(part.word_in_line(s), t + num_words) for s, t in pairs]
+            num_words += target_words[-1].stop if target_words else 0
+            before = [0.0] * len(source_tokens)
+            after = [0.0] * (num_columns - len(source_tokens) - len(part.ids))
+            attention += [array("f", before + row + after) for row in score.attention.tolist()]
+        source_tokens += map(codec.source.piece, part.ids)
+        token_log_probs += score.token_log_probs
+    return Translation(
+        text,
+        log_prob=sum(one.log_prob for one in found),
+        score=sum(one.score for one in found),
+        tokens=tuple(codec.target.piece(index) for one in found for index in one.ids),
+        is_repaired=is_repaired,
+        source_tokens=tuple(source_tokens),
+        token_log_probs=tuple(token_log_probs),
+        alignment=tuple(alignment),
+        attention=tuple(attention),
+        alternatives=alternatives,
     )
-    return split_text(left, fits) + split_text(right, fits)

@@ -1,9 +1,9 @@
 """Sampling: translations drawn at random, token by token.
 
 Each token is drawn from the model's distribution after temperature, top-k, top-p and the epsilon
-cutoff, in this order. The random numbers are a function of the seed, the line's key, the number of
-the sample and the position. So samples depend neither on the batch nor on the device, except
-through rounding.
+cutoff, in this order. The random numbers are a function of the seed, the numbers of line and part,
+the number of the sample and the position. So samples depend neither on the batch nor on the device,
+except through rounding.
 
 Source: Fan et al. 2018 (arXiv 1805.04833) for top-k, Holtzman et al. 2020 (arXiv 1904.09751) for
 top-p, Hewitt et al. 2022 (arXiv 2210.15191, section 4) for the epsilon cutoff.
@@ -35,17 +35,15 @@ _DOUBLE_STEP = 2.0**-53
 
 @dataclass(frozen=True)
 class SamplingSpec:
-    """Sampling settings, seed and keys of a batch of B sentences.
+    """Sampling settings and keys of a batch of B sentences.
 
     Attributes:
-        config: temperature, top-k, top-p and epsilon cutoff.
-        seed: seed of all random numbers.
-        keys: (B,) int64, a unique number for each sentence.
+        config: temperature, top-k, top-p, epsilon cutoff, and the seed of all random numbers.
+        keys: (B, K) int64, the numbers that name each sentence.
         num_samples: W, the number of translations per sentence.
     """
 
     config: SamplingConfig
-    seed: int
     keys: Tensor
     num_samples: int
 
@@ -62,7 +60,7 @@ def sample(
 
     Args:
         step, state, max_lengths, constraints: as for `beam_search`.
-        spec: sampling settings, seed and keys.
+        spec: sampling settings and keys.
         config: the length penalty.
 
     Returns:
@@ -109,7 +107,7 @@ class Samples:
         prefixes = self._ids[:, : logits.shape[1]]
         allowed = _constrained(log_probs, prefixes, self.constraints)
         shape = (-1, self.width, -1)
-        uniform = _uniform(self._spec.seed, self._keys, position, self.width)
+        uniform = _uniform(self._spec.config.seed, self._keys, position, self.width)
         tokens = _draw(allowed.expand(shape), self._spec.config, uniform)
         tokens = tokens.masked_fill(self._has_ended | is_last[:, None], EOS_ID)
         drawn = log_probs.expand(shape).gather(2, tokens[:, :, None]).squeeze(2)
@@ -191,10 +189,10 @@ def _draw_tokens(probs: Tensor, uniform: Tensor) -> Tensor:
 
 def _uniform(seed: int, keys: Tensor, position: int, width: int) -> Tensor:
     """Return float64 numbers (B, W) in [0, 1), a hash of seed, key, sample and position."""
-    samples = torch.arange(width, device=keys.device)
-    bits = _splitmix64(torch.full_like(keys, _as_int64(seed)))
-    bits = _splitmix64(bits + keys)[:, None]
-    bits = _splitmix64(bits + samples)
+    bits = _splitmix64(torch.full_like(keys[:, 0], _as_int64(seed)))
+    for number in keys.unbind(1):
+        bits = _splitmix64(bits + number)
+    bits = _splitmix64(bits[:, None] + torch.arange(width, device=keys.device))
     bits = _splitmix64(bits + position)
     numbers: Tensor = _shift_right(bits, 64 - _DOUBLE_BITS).double()
     return numbers * _DOUBLE_STEP

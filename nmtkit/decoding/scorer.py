@@ -5,16 +5,17 @@ text from other tokens, and then reports another score.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from nmtkit.config.schema import ScoringConfig
-from nmtkit.decoding.batching import max_tokens_of
-from nmtkit.decoding.forced import ForcedScore, OnBatch, score_by_ensemble
+from nmtkit.decoding.forced import ForcedScore, OnBatch, max_tokens_of, score_by_ensemble
 from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec
+from nmtkit.text.words import words_of
 from nmtkit.units import perplexity
 
 CHUNK_LINES = 4096
@@ -22,6 +23,11 @@ CHUNK_LINES = 4096
 
 BLANK = ([EOS_ID], [EOS_ID])
 """The ids of a pair of blank lines."""
+
+
+def line_names(first: int) -> Iterator[str]:
+    """Yield the names of lines from a number on, without end."""
+    return (f"line {number}" for number in count(first))
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,7 @@ class ScoredLine:
         tokens: tokens of the translation and the end symbol; none if source and translation are
             blank, which are not scored.
         token_log_probs: natural log-probability of each token, given those before it.
-        num_words: number of words between white space, plus one for the end; 0 without tokens.
+        num_words: number of words, plus one for the end; 0 without tokens.
     """
 
     tokens: tuple[str, ...]
@@ -105,35 +111,19 @@ class Scorer:
         """The codec of the models."""
         return self._codec
 
-    def score_chunk(
+    def score(
         self,
         pairs: Sequence[tuple[str, str]],
-        first_line_number: int,
+        names: Iterable[str],
         on_batch: OnBatch | None = None,
     ) -> list[ScoredLine]:
-        """Score a chunk of pairs, in batches of similar length.
+        """Score pairs in batches of similar length.
 
         Args:
             pairs: any number of source lines with their translations.
-            first_line_number: the number of the first line, for messages.
+            names: name of each pair in messages, such as those of `line_names`.
             on_batch: called after each batch with its numbers of pairs and target tokens; blank
                 pairs are a batch of their own.
-        """
-        names = [f"line {number}" for number, _ in enumerate(pairs, first_line_number)]
-        return self.score_named(pairs, names, on_batch)
-
-    def score_named(
-        self,
-        pairs: Sequence[tuple[str, str]],
-        names: Sequence[str],
-        on_batch: OnBatch | None = None,
-    ) -> list[ScoredLine]:
-        """Score pairs in batches of similar length, as `score_chunk`.
-
-        Args:
-            pairs: see `score_chunk`.
-            names: name of each pair in messages, such as "line 3".
-            on_batch: see `score_chunk`.
         """
         encoded = list(map(self._encode, pairs, names))
         not_blank = [pair for pair in encoded if pair != BLANK]
@@ -149,7 +139,7 @@ class Scorer:
 
     def _line(self, text: str, ids: list[int], score: ForcedScore) -> ScoredLine:
         tokens = tuple(map(self._codec.target.piece, ids))
-        return ScoredLine(tokens, score.token_log_probs, len(text.split()) + 1)
+        return ScoredLine(tokens, score.token_log_probs, len(words_of(text)) + 1)
 
     def _encode(self, pair: tuple[str, str], name: str) -> tuple[list[int], list[int]]:
         """Encode a pair of lines; DataError if one is too long."""

@@ -205,6 +205,11 @@ def beam_search(
     return search(step, state, Beam(max_lengths, config, constraints, n_best), pruning_fraction)
 
 
+def longest_translation(config: SearchConfig, num_source: int) -> int:
+    """Return the largest length of a translation of `num_source` tokens, end symbols counted."""
+    return int(config.max_length_ratio * num_source) + config.max_length_offset
+
+
 def length_penalty(length: Length, config: SearchConfig) -> Length:
     """Return the divisor of a sum of log-probabilities; the length counts the end symbol."""
     return LENGTH_PENALTIES[config.length_penalty_form](length, config.length_penalty)

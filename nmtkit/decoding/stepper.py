@@ -7,7 +7,7 @@ the first entries of every vocabulary and keep their ids, so the search needs no
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from nmtkit.data.shortlist import Shortlist
 from nmtkit.decoding.constraints import IMPOSSIBLE, NO_TOKEN
+from nmtkit.decoding.search import Hypothesis
 from nmtkit.model.layers import Function
 from nmtkit.model.state import DecoderState
 from nmtkit.model.transformer import Transformer
@@ -62,11 +63,12 @@ class EnsembleState:
         if self.shortlist:
             self.shortlist.bias = self.shortlist.bias[sentences]
 
-    def token_ids(self, indices: Sequence[int]) -> tuple[int, ...]:
-        """Return the ids of tokens that the search knows by their indices among the entries."""
+    def with_token_ids(self, found: list[Hypothesis]) -> list[Hypothesis]:
+        """Return hypotheses with the ids of tokens that the search knows by their indices."""
         if self.shortlist is None:
-            return tuple(indices)
-        return tuple(self.shortlist.entries[list(indices)].tolist())
+            return found
+        entries = self.shortlist.entries
+        return [replace(one, ids=tuple(entries[list(one.ids)].tolist())) for one in found]
 
     def indices(self, tokens: Tensor) -> Tensor:
         """Return the indices of ids among the entries, which include them; NO_TOKEN stays."""

@@ -3,32 +3,19 @@
 Each input line has exactly one answer. The caller reads chunks, and writes files and formats.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import repeat
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from nmtkit.config.metrics import CONSTRAINT_SETTINGS, TargetType
 from nmtkit.config.schema import ScoringConfig, TranslateRecipe
+from nmtkit.config.translation import ConstraintsConfig
 from nmtkit.data.shortlist import Shortlist
-from nmtkit.decoding.annotations import Annotations, annotate
-from nmtkit.decoding.answers import (
-    Answer,
-    BatchResult,
-    Chunk,
-    ChunkAnswers,
-    Translation,
-    join_n_best,
-)
-from nmtkit.decoding.batching import (
-    batch_size_of,
-    batches_by_length,
-    longest_translation,
-    max_tokens_of,
-    scale_limit,
-)
+from nmtkit.decoding.alignment import aligning_layer
+from nmtkit.decoding.answers import Answer, BatchResult, Chunk, Request, with_warnings
 from nmtkit.decoding.constraints import (
     NO_TOKEN,
     BannedToken,
@@ -38,40 +25,61 @@ from nmtkit.decoding.constraints import (
     NoRepeatedNgrams,
     ShortestLengths,
 )
-from nmtkit.decoding.forced import Ids
-from nmtkit.decoding.input_formats import Request
-from nmtkit.decoding.long_lines import LineSplitter, with_warnings
-from nmtkit.decoding.output_forms import output_form
+from nmtkit.decoding.forced import max_tokens_of, score_by_ensemble
+from nmtkit.decoding.long_lines import LineSplitter, SourcePart, answer_of
 from nmtkit.decoding.sampling import SamplingSpec, sample
 from nmtkit.decoding.scorer import Scorer
-from nmtkit.decoding.search import Hypothesis, beam_search
+from nmtkit.decoding.search import beam_search, longest_translation
 from nmtkit.decoding.stepper import Stepper
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.model.transformer import Transformer
-from nmtkit.packed import pack_sequences
+from nmtkit.packed import batches_by_length, pack_sequences
+from nmtkit.parsing.well_formed import TreeForm
 from nmtkit.symbols import UNK_ID
 from nmtkit.text.codec import KINDS, TextCodec
-from nmtkit.text.lines import numbered_chunks, one_line
 
-_MAX_PARTS = 2**20
-"""More than a line can have, so that line number and part number make one key."""
+BATCH_SIZES = {"cpu": 64, "cuda": 1024}
+"""Limit of a batch if --batch-size is 0, by device type.
+
+On a GPU the host is what limits a step: on an H200 a step of 1 024 sentences takes 1.7 times as
+long as one of 256.
+"""
+
+_USUAL_WIDTH = 4
+"""Hypotheses per sentence for which batch limits are meant; wider beams get smaller batches."""
 
 
-@dataclass(frozen=True)
-class _SourcePart:
-    """A sequence to translate: a line, or a part of a line that is too long.
+class OutputForm(Protocol):
+    """The form of all outputs of a type of target.
 
     Attributes:
-        ids: source ids, the end symbol last.
-        forced_prefix: ids that its translations must begin with.
-        key: unique number of the part, which seeds sampling.
-        fewest_tokens: length of its shortest valid translation, the end symbol counted.
+        no_shortlist, no_prefix: why a shortlist or a forced prefix is refused; "" = it is not.
     """
 
-    ids: list[int]
-    forced_prefix: list[int]
-    key: int
-    fewest_tokens: int
+    no_shortlist: str
+    no_prefix: str
+
+    def fewest_tokens(self, ids: list[int], line: str) -> int:
+        """Return the length of the shortest output of a source, its end symbol counted.
+
+        Args:
+            ids: ids of the source, or of a part of it.
+            line: text of the whole source.
+        """
+
+    def constraint(self, fewest: Sequence[int], max_lengths: Tensor) -> Constraint | None:
+        """Return the constraint on a batch; None = the search is free.
+
+        Args:
+            fewest: the fewest tokens of each of B outputs.
+            max_lengths: (B,) int64, the longest hypotheses permitted, end symbols counted.
+        """
+
+
+MakeForm = Callable[[TextCodec, ConstraintsConfig, torch.device], OutputForm]
+
+OUTPUT_FORMS: dict[TargetType, MakeForm | None] = {"text": None, "trees": TreeForm}
+"""Functions that make the form of a type of target; None = any output is valid."""
 
 
 class Translator:
@@ -91,7 +99,7 @@ class Translator:
             models: in evaluation mode, on the device to use; several are an ensemble.
             codec: the codec that the models were trained with.
             recipe: settings of search, output and long lines.
-            warn: takes one-line warnings of `answer_all` and `translate`.
+            warn: takes one-line warnings of `answer_all`.
             shortlist: candidates for each source token; None = the whole vocabulary.
 
         Raises:
@@ -103,23 +111,17 @@ class Translator:
         self._recipe = recipe
         self._warn = warn
         self._num_positions = min(model.config.longest_sequence for model in models)
-        self._splitter = LineSplitter(codec, recipe.translation, self._num_positions)
         self._device = models[0].output_weight.device
-        self._form = output_form(codec, recipe.constraints, self._device)
-        if shortlist is not None and self._form is not None and self._form.no_shortlist:
-            raise ConfigError(f"--shortlist: {self._form.no_shortlist}; leave it out")
-
-    def translate(self, lines: Iterable[str]) -> Iterator[str]:
-        """Translate lines lazily; yield one translation per line.
-
-        Raises:
-            DataError: a line is too long, and `on_too_long` is "error".
-        """
-        config = self._recipe.translation
-        chunks = numbered_chunks(map(Request, lines), 1 if config.stream else config.chunk_lines)
-        for result in self.answer_all(chunks):
-            for answer in result.answers:
-                yield answer.translations[0].text
+        self._form = form = output_form(codec, recipe.constraints, self._device)
+        self._splitter = LineSplitter(
+            codec,
+            recipe.translation,
+            self._num_positions,
+            recipe.constraints.max_output_length,
+            form.no_prefix if form else "",
+        )
+        if shortlist is not None and form is not None and form.no_shortlist:
+            raise ConfigError(f"--shortlist: {form.no_shortlist}; leave it out")
 
     def answer_all(self, chunks: Iterable[Chunk]) -> Iterator[BatchResult]:
         """Translate chunks of lines; yield the result of each batch.
@@ -129,11 +131,6 @@ class Translator:
         """
         results = (result for first, chunk in chunks for result in self.answer_chunk(chunk, first))
         yield from with_warnings(results, self._warn)
-
-    def answer(self, requests: Sequence[Request], first_number: int) -> list[Answer]:
-        """Translate a chunk of lines; `answer_chunk` without its steps."""
-        results = self.answer_chunk(requests, first_number)
-        return [answer for result in results for answer in result.answers]
 
     @torch.inference_mode()
     def answer_chunk(self, requests: Sequence[Request], first_number: int) -> Iterator[BatchResult]:
@@ -151,29 +148,20 @@ class Translator:
         assert not any(model.training for model in self._models), (
             "models must be in evaluation mode"
         )
-        lines = [
-            self._splitter.encode(_spaced(request.source), number)
+        lines = deque(
+            self._splitter.encode(request, number)
             for number, request in enumerate(requests, first_number)
-        ]
-        parts_of_lines = [
-            self._parts(request, line.parts, number)
-            for number, (request, line) in enumerate(
-                zip(requests, lines, strict=True), first_number
-            )
-        ]
-        parts = [part for parts_of_line in parts_of_lines for part in parts_of_line]
-
-        def complete(place: int, found: list[list[Translation]]) -> Answer:
-            line = lines[place]
-            return self._completed(requests[place], join_n_best(found, line.word_of), line.warning)
-
-        answers = ChunkAnswers([*map(len, parts_of_lines)], complete)
-        yield answers.add_blank()
-        config, device, width = self._recipe.translation, self._device, self.width
-        lengths = [max(len(part.ids), len(part.forced_prefix)) for part in parts]
-        limits = max_tokens_of(config, device), batch_size_of(config, device)
-        for batch in batches_by_length(lengths, *(scale_limit(one, width) for one in limits)):
-            yield answers.add(batch, self._translate([parts[index] for index in batch]))
+        )
+        parts = [part for line in lines for part in line if part.ids]
+        num_missing = Counter(part.line for part in parts)
+        num_blank = len(lines) - len(num_missing)
+        yield BatchResult(self._final_answers(lines), num_blank, 0)
+        for batch in self._batches(parts):
+            self._translate(batch)
+            num_missing.subtract(part.line for part in batch)
+            num_lines = sum(not num_missing[line] for line in {part.line for part in batch})
+            num_tokens = sum(len(part.hypotheses[0].ids) for part in batch)
+            yield BatchResult(self._final_answers(lines), num_lines, num_tokens)
 
     def scorer(self, config: ScoringConfig) -> Scorer:
         """Return a scorer of the same models."""
@@ -198,57 +186,32 @@ class Translator:
         """
         return KINDS[self.target_kind].summarize(repair_counts)
 
-    def _completed(self, request: Request, found: list[Translation], warning: str) -> Answer:
-        """Return the answer to a request; the codec completes the texts of its translations."""
-        if not request.source:
-            return Answer(request, found, warning)
-        translations = []
-        for one in found:
-            text, is_repaired = self._codec.complete(one.text, request.source)
-            translations.append(replace(one, text=text, is_repaired=is_repaired))
-        return Answer(request, translations, warning)
+    def _final_answers(self, lines: deque[list[SourcePart]]) -> list[Answer]:
+        """Remove the first lines if they are translated; return the answers to them."""
+        answers = []
+        while lines and all(part.hypotheses for part in lines[0]):
+            answers.append(answer_of(self._codec, lines.popleft()))
+        return answers
 
-    def _parts(
-        self, request: Request, parts: Sequence[list[int]], number: int
-    ) -> list[_SourcePart]:
-        """Return the parts of a line to translate; the forced prefix belongs to the first part."""
-        if not (parts or request.target_prefix):
-            return []
-        line = _spaced(request.source)
-        if request.target_prefix and self._form is not None and self._form.no_prefix:
-            raise DataError(f"line {number}: target_prefix {self._form.no_prefix}; leave it out")
-        forced_prefix = self._codec.encode_target(_spaced(request.target_prefix))[:-1]
-        if forced_prefix and not parts:
-            raise DataError(
-                f"line {number}: target_prefix for a blank source, whose translation is blank; "
-                "give a source, or leave the prefix out"
-            )
-        if len(forced_prefix) >= self._num_positions:
-            raise DataError(
-                f"line {number}: target_prefix has {len(forced_prefix)} tokens, and the model "
-                f"{self._num_positions} learned positions; shorten it"
-            )
-        return [
-            _SourcePart(
-                ids=ids,
-                forced_prefix=[] if index else forced_prefix,
-                key=number * _MAX_PARTS + index,
-                fewest_tokens=self._form.fewest_tokens(ids, line) if self._form else 1,
-            )
-            for index, ids in enumerate(parts)
-        ]
+    def _batches(self, parts: Sequence[SourcePart]) -> Iterator[list[SourcePart]]:
+        """Yield batches of parts of similar length, the longest first."""
+        config, device = self._recipe.translation, self._device
+        lengths = [max(len(part.ids), len(part.forced_prefix)) for part in parts]
+        batch_size = config.batch_size or BATCH_SIZES[device.type]
+        limits = (max_tokens_of(config, device), batch_size)
+        for batch in batches_by_length(lengths, *(scale_limit(one, self.width) for one in limits)):
+            yield [parts[index] for index in batch]
 
-    def _translate(self, parts: list[_SourcePart]) -> list[list[Translation]]:
-        """Translate a batch; return the n best translations of each part."""
-        recipe, stepper = self._recipe, self._stepper
-        device = self._device
+    def _translate(self, parts: Sequence[SourcePart]) -> None:
+        """Find the hypotheses of a batch, and score them again if annotations are requested."""
+        recipe, stepper, device = self._recipe, self._stepper, self._device
         sources = pack_sequences([part.ids for part in parts], device)
         forced_prefixes = _padded([part.forced_prefix for part in parts], device)
         state = stepper.start(sources, forced_prefixes)
         longest, constraints = self._limits(parts, state.indices(forced_prefixes))
         if recipe.sampling.sample:
-            keys = torch.tensor([part.key for part in parts], device=device)
-            spec = SamplingSpec(recipe.sampling, recipe.seed.seed, keys, recipe.output.n_best)
+            keys = torch.tensor([(part.line, part.index) for part in parts], device=device)
+            spec = SamplingSpec(recipe.sampling, keys, recipe.output.n_best)
             found = sample(stepper.step, state, longest, spec, recipe.search, constraints)
         else:
             found = beam_search(
@@ -257,45 +220,36 @@ class Translator:
         for part, hypotheses in zip(parts, found, strict=True):
             if not hypotheses:
                 raise DataError(
-                    f"line {part.key // _MAX_PARTS}: no translation satisfies "
-                    "--min-length-offset, --no-repeat-ngram and the other constraints; loosen them"
+                    f"line {part.line}: no translation satisfies --min-length-offset, "
+                    "--no-repeat-ngram and the other constraints; loosen them"
                 )
-        found = [[replace(one, ids=state.token_ids(one.ids)) for one in of_one] for of_one in found]
-        pairs = [
-            (part.ids, one.ids)
-            for part, hypotheses in zip(parts, found, strict=True)
-            for one in hypotheses
-        ]
-        annotations = iter(self._annotate(pairs))
-        return [[self._translation(one, next(annotations)) for one in of_one] for of_one in found]
+            part.hypotheses = state.with_token_ids(hypotheses)
+        output = recipe.output
+        has_attention = output.alignments or output.attention
+        if output.token_scores or has_attention:
+            self._score(parts, has_attention=has_attention)
 
-    def _annotate(self, pairs: Sequence[tuple[Ids, Ids]]) -> Iterable[Annotations]:
-        """Return the requested annotations of each pair of source and translation."""
-        output = self._recipe.output
-        if not (output.token_scores or output.alignments or output.attention):
-            return repeat(Annotations())
-        return annotate(
-            self._models,
-            self._codec,
-            pairs,
-            max_tokens_of(self._recipe.translation, self._device),
-            has_attention=output.alignments or output.attention,
-        )
-
-    def _translation(self, hypothesis: Hypothesis, annotations: Annotations) -> Translation:
-        text = one_line(self._codec.decode_target(hypothesis.ids))
-        tokens = tuple(map(self._codec.target.piece, hypothesis.ids))
-        return Translation(text, hypothesis.log_prob, hypothesis.score, tokens, annotations)
+    def _score(self, parts: Sequence[SourcePart], *, has_attention: bool) -> None:
+        """Score the hypotheses by forced decoding, which is cheap compared with the search."""
+        models, max_tokens = self._models, max_tokens_of(self._recipe.translation, self._device)
+        layers = [aligning_layer(len(model.decoder)) if has_attention else None for model in models]
+        pairs = [(part.ids, one.ids) for part in parts for one in part.hypotheses]
+        scores = iter(score_by_ensemble(models, pairs, max_tokens, layers))
+        for part in parts:
+            part.scores = [next(scores) for _ in part.hypotheses]
 
     def _limits(
-        self, parts: list[_SourcePart], forced_prefixes: Tensor
+        self, parts: Sequence[SourcePart], forced_prefixes: Tensor
     ) -> tuple[Tensor, Constraints | None]:
         """Return the largest lengths of hypotheses (B,), and their other constraints, if any."""
         search, config = self._recipe.search, self._recipe.constraints
+        form, fewest = self._form, [1] * len(parts)
+        if form is not None:
+            fewest = [form.fewest_tokens(part.ids, part.request.line) for part in parts]
         longest, shortest = [], []
-        for part in parts:
+        for part, num_fewest in zip(parts, fewest, strict=True):
             size, forced = len(part.ids), len(part.forced_prefix)
-            limit = max(longest_translation(search, size), part.fewest_tokens)
+            limit = max(longest_translation(search, size), num_fewest)
             if config.max_output_length:
                 limit = min(limit, config.max_output_length + 1)
             limit = min(max(limit, forced + 1), self._num_positions)
@@ -304,7 +258,6 @@ class Translator:
             shortest.append(min(minimum, limit))
         device = self._device
         max_lengths = torch.tensor(longest, device=device)
-        fewest = [part.fewest_tokens for part in parts]
         constraints: list[Constraint] = []
         if forced_prefixes.shape[1]:
             constraints.append(ForcedPrefixes(forced_prefixes))
@@ -314,15 +267,34 @@ class Translator:
             constraints.append(BannedToken(UNK_ID))
         if config.no_repeat_ngram:
             constraints.append(NoRepeatedNgrams(config.no_repeat_ngram))
-        form = self._form.constraint(fewest, max_lengths) if self._form else None
-        if form is not None:
-            constraints.append(form)
+        if form is not None and (of_form := form.constraint(fewest, max_lengths)) is not None:
+            constraints.append(of_form)
         return max_lengths, Constraints(constraints, max_lengths) if constraints else None
 
 
-def _spaced(text: str) -> str:
-    """Return text as one line."""
-    return text.replace("\n", " ")
+def output_form(
+    codec: TextCodec, config: ConstraintsConfig, device: torch.device
+) -> OutputForm | None:
+    """Return the form that the target of a codec demands, if any.
+
+    Raises:
+        ConfigError: a setting has no effect on this type of target.
+    """
+    own = CONSTRAINT_SETTINGS[codec.target_type]
+    for settings in CONSTRAINT_SETTINGS.values():
+        for name, reason in settings.items():
+            value, default = vars(config)[name], getattr(ConstraintsConfig, name)
+            if name not in own and value != default:
+                raise ConfigError(
+                    f"{name} ({value!r}) has no effect: {reason}; leave it out [constraints.{name}]"
+                )
+    make_form = OUTPUT_FORMS[codec.target_type]
+    return None if make_form is None else make_form(codec, config, device)
+
+
+def scale_limit(limit: int, width: int) -> int:
+    """Scale the limit of a batch to sentences of `width` hypotheses each; at least 1."""
+    return max(1, limit * _USUAL_WIDTH // max(width, _USUAL_WIDTH))
 
 
 def _padded(sequences: Sequence[Sequence[int]], device: torch.device) -> Tensor:

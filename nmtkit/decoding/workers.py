@@ -4,7 +4,7 @@ import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from multiprocessing.connection import Connection
@@ -14,10 +14,8 @@ from typing import Any
 import torch
 
 from nmtkit.config.schema import TranslateRecipe
-from nmtkit.decoding.answers import Answer, BatchResult, Chunk
-from nmtkit.decoding.input_formats import Request
+from nmtkit.decoding.answers import Answer, BatchResult, Chunk, Request, with_warnings
 from nmtkit.decoding.loading import load_translator
-from nmtkit.decoding.long_lines import with_warnings
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import LostRankError, NmtkitError, ResourceError, is_out_of_memory
 from nmtkit.runtime.workers import Worker, wait_for_any
@@ -27,21 +25,23 @@ Message = list[Any]
 """What a worker sends: the kind of its target vocabulary, once loaded; the result of a batch."""
 
 
+@dataclass
 class _Part:
     """A worker's part of a chunk.
 
     Attributes:
+        first_number: number of its first line.
         requests: its lines.
         answers: the answers so far, in order.
+        num_taken: how many of them the caller has.
         error: the error that ended its translation.
     """
 
-    def __init__(self, requests: Sequence[Request], first_number: int) -> None:
-        self.requests = requests
-        self.answers: list[Answer] = []
-        self.error: NmtkitError | None = None
-        self._first_number = first_number
-        self._num_taken = 0
+    first_number: int
+    requests: Sequence[Request]
+    answers: list[Answer] = field(default_factory=list)
+    num_taken: int = 0
+    error: NmtkitError | None = None
 
     @property
     def is_finished(self) -> bool:
@@ -49,16 +49,15 @@ class _Part:
         return self.error is not None or len(self.answers) == len(self.requests)
 
     def message(self) -> tuple[list[Request], int]:
-        """Return what its worker receives."""
-        # Other keys of a JSON line need not be pickled: this process writes the output.
-        return [replace(one, others={}) for one in self.requests], self._first_number
+        """Return what its worker receives: requests without other keys, which may not pickle."""
+        return [replace(one, others={}) for one in self.requests], self.first_number
 
     def take(self) -> list[Answer]:
         """Return the answers since the last call, with the requests as they were given."""
-        first, self._num_taken = self._num_taken, len(self.answers)
-        found = slice(first, self._num_taken)
-        pairs = zip(self.answers[found], self.requests[found], strict=True)
-        return [replace(answer, request=request) for answer, request in pairs]
+        first, self.num_taken = self.num_taken, len(self.answers)
+        answers = self.answers[first:]
+        requests = self.requests[first : self.num_taken]
+        return [replace(one, request=own) for one, own in zip(answers, requests, strict=True)]
 
 
 class Workers:
@@ -132,7 +131,7 @@ class Workers:
         """Add a part of a chunk to the work of each worker."""
         size = len(self._workers)
         bounds = [len(chunk) * number // size for number in range(size + 1)]
-        parts = [_Part(chunk[begin:end], first + begin) for begin, end in pairwise(bounds)]
+        parts = [_Part(first + begin, chunk[begin:end]) for begin, end in pairwise(bounds)]
         for worker, part in zip(self._work, parts, strict=True):
             if part.requests:
                 self._work[worker].append(part)
@@ -147,7 +146,7 @@ class Workers:
             while not part.is_finished:
                 for worker in wait_for_any([one for one, parts in self._work.items() if parts]):
                     result = self._receive_result(worker)
-                    yield replace(result, answers=part.take())
+                    yield BatchResult(part.take(), result.num_lines, result.num_tokens)
             if part.error:
                 raise part.error
 

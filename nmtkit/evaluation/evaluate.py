@@ -1,31 +1,35 @@
-"""The flow of `nmtkit score`: systems and references -> scores and breakdowns."""
+"""The flow of `nmtkit score`: systems and references -> scores and breakdowns.
+
+`compare` returns everything that the page of `--html` shows.
+"""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from nmtkit.config.metrics import (
     METRICS,
     BreakdownConfig,
+    ComparedType,
     MetricsConfig,
     SignificanceConfig,
-    TargetType,
     metric_names,
 )
 from nmtkit.evaluation.breakdown import (
     FrequencyClass,
     LengthClass,
+    NgramMatches,
     by_frequency,
     by_length,
     count_words,
+    telling_ngrams,
 )
-from nmtkit.evaluation.input_checks import input_warnings
 from nmtkit.evaluation.metric import LineReport, Metric, Output, Score
 from nmtkit.evaluation.metrics import make_metrics
 from nmtkit.evaluation.significance import score_systems
-from nmtkit.evaluation.texts import Texts
+from nmtkit.evaluation.texts import Texts, input_warnings, link_warnings
 from nmtkit.parsing.evalb.metric import evalb_report, parse_warnings
 from nmtkit.progress.counting import SILENT, WorkReporter
 from nmtkit.text.lines import read_lines
@@ -165,19 +169,25 @@ class LineType:
     """How `nmtkit score` handles lines of one type.
 
     Attributes:
-        input_warnings: yields warnings about texts for which `Texts.check` has passed.
+        input_warnings: yields warnings about texts for which `Texts.check` has passed; DataError
+            for a line that is not of this type.
         line_report: as the function `line_report`.
         has_words: a line is a text; the page compares its words.
     """
 
-    input_warnings: Callable[[Texts], Iterator[str]]
+    input_warnings: Callable[[Texts, MetricsConfig], Iterator[str]]
     line_report: Callable[[MetricsConfig], LineReport]
     has_words: bool
 
 
-LINE_TYPES: dict[TargetType, LineType] = {
+LINE_TYPES: dict[ComparedType, LineType] = {
     "text": LineType(input_warnings, line_report, has_words=True),
-    "trees": LineType(parse_warnings, evalb_report, has_words=False),
+    "trees": LineType(lambda texts, _: parse_warnings(texts), evalb_report, has_words=False),
+    "alignments": LineType(
+        lambda texts, config: link_warnings(texts, int(config.gold_base)),
+        line_report,
+        has_words=False,
+    ),
 }
 """How to handle each type of lines that metrics compare."""
 
@@ -189,3 +199,84 @@ def line_type(config: MetricsConfig) -> LineType:
     """
     names = metric_names(config.metric)
     return LINE_TYPES[METRICS[names[0]].compares if names else "text"]
+
+
+NUM_NGRAMS = 20
+"""N-grams per order and ordered pair of systems."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Systems compared on one reference.
+
+    Attributes:
+        texts: the systems and references; breakdowns use the first reference.
+        evaluation: the scores, with the requested breakdowns only.
+        lengths, length_scores: as in `Evaluation`, also if not requested.
+        counted_text: name of the text whose words are counted for their frequency.
+        frequencies: as in `Evaluation`, also if not requested.
+        line_metric: the first metric.
+        line_signature: signature of `line_scores`.
+        line_scores: per system, the score of each line by the first metric.
+        ngrams: the n-grams that distinguish systems.
+    """
+
+    texts: Texts
+    evaluation: Evaluation
+    lengths: Sequence[LengthClass]
+    length_scores: Sequence[Sequence[Sequence[Score]]]
+    counted_text: str
+    frequencies: Sequence[Sequence[FrequencyClass]]
+    line_metric: Metric
+    line_signature: str
+    line_scores: Sequence[Sequence[float]]
+    ngrams: Sequence[NgramMatches]
+
+
+def compare(
+    texts: Texts,
+    metrics: Sequence[Metric],
+    significance: SignificanceConfig,
+    breakdown: BreakdownConfig,
+    reporter: WorkReporter = SILENT,
+) -> Comparison:
+    """Score systems, and compare them by length, by frequency, by n-grams and line by line.
+
+    Args:
+        texts, metrics, significance, breakdown, reporter: see `evaluate`.
+
+    Raises:
+        ConfigError, DataError: see `evaluate`.
+    """
+    evaluation = evaluate(
+        texts, metrics, significance, replace(breakdown, by_length=True), reporter
+    )
+    lengths, length_scores = evaluation.lengths, evaluation.length_scores
+    if not breakdown.by_length:
+        evaluation = replace(evaluation, lengths=[], length_scores=[[] for _ in metrics])
+    reference = texts.references[0]
+    frequencies = evaluation.frequencies
+    if not frequencies:
+        counts = count_words(reference.lines)
+        frequencies = [by_frequency(one.lines, reference.lines, counts) for one in texts.systems]
+    line_scores = [
+        [score for (score,) in score_lines(replace(texts, systems=[one]), metrics[:1], reporter)]
+        for one in texts.systems
+    ]
+    systems = [one.lines for one in texts.systems]
+    with reporter.track(
+        reference.lines, "n-grams counted:", "lines", len(reference.lines)
+    ) as lines:
+        ngrams = telling_ngrams(systems, lines, NUM_NGRAMS)
+    return Comparison(
+        texts,
+        evaluation,
+        lengths,
+        length_scores,
+        breakdown.by_frequency or reference.name,
+        frequencies,
+        metrics[0],
+        metrics[0].line_signature(),
+        line_scores,
+        ngrams,
+    )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from nmtkit.errors import ConfigError
 from nmtkit.evaluation.texts import Texts
 from nmtkit.progress.counting import WorkReporter
 
@@ -53,6 +54,24 @@ class Score:
 
 Statistics = list[list[int | float]]
 """Per line: what a score is computed from, such as matches and lengths."""
+
+Result = tuple[float, str, Mapping[str, Any]]
+"""A score with its details and figures, as in `Score`."""
+
+
+def check_one_reference(references: Sequence[object], compared: str, name: str) -> None:
+    """Raise ConfigError if there is more than one reference.
+
+    Args:
+        references: at least one.
+        compared: what a metric compares, such as alignments.
+        name: name of the metric.
+    """
+    if len(references) > 1:
+        raise ConfigError(
+            f"{compared} are compared with one reference, and there are {len(references)}; give "
+            f"one [metric {name}]"
+        )
 
 
 def _unchanged(line: str) -> str:
@@ -119,7 +138,9 @@ class Metric:
             self.scorer.n_bootstrap = resamples  # for the signature, as the seed
             self.scorer.seed, samples = _bootstrap_resample(statistics, self.scorer, resamples)
             result.estimate_ci(samples)
-            interval = Interval(result._mean, result._ci)
+            interval = Interval(
+                float(result._mean), float(result._ci)
+            )  # of NumPy, in single precision
         details, figures = self.describe(result)
         return Score(
             self.name,

@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -157,6 +158,7 @@ def _read(
     pid: int, stdout: BinaryIO, num_lines: int, on_score: Callable[[], object] | None
 ) -> tuple[list[bytes], int]:
     """Read the output of a program, and wait for its end; see `_run`."""
+    threading.Thread(target=_end_group_with, args=(pid,), daemon=True).start()
     lines: list[bytes] = []
     while line := stdout.readline(MAX_NUMBER_BYTES):
         lines.append(line)
@@ -169,6 +171,13 @@ def _read(
     assert ended is not None, "it waits without WNOHANG"
     is_exit = ended.si_code == os.CLD_EXITED
     return lines, ended.si_status if is_exit else _KILLED + ended.si_status
+
+
+def _end_group_with(pid: int) -> None:
+    """Wait until a shell has ended, and kill what it has left running, which may hold the pipe."""
+    with suppress(ChildProcessError):
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        _signal(pid, signal.SIGKILL)
 
 
 def _end(processes: list[int]) -> None:

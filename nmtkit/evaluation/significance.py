@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from nmtkit.config.metrics import SignificanceConfig
 from nmtkit.errors import ConfigError
-from nmtkit.evaluation.metric import Interval, Metric, Score
+from nmtkit.evaluation.metric import Interval, Metric, Score, Statistics
 from nmtkit.evaluation.texts import Texts
 from nmtkit.progress.counting import SILENT, WorkReporter
 from nmtkit.units import counted
@@ -104,6 +104,40 @@ def _tested(
             replace(score, signature=signature, interval=_interval(result), p_value=p_value)
         )
     return tested
+
+
+def paired_bootstrap(
+    metric: Metric, first: Statistics, second: Statistics, num_resamples: int
+) -> float:
+    """Return the p-value of the paired bootstrap between two systems.
+
+    It is that of `score_systems`, from statistics alone and without holding all resamples.
+
+    Args:
+        metric: the metric.
+        first, second: the statistics of the same lines, as the metric counts them.
+        num_resamples: number of bootstrap samples.
+
+    Raises:
+        ConfigError: SACREBLEU_SEED is not valid.
+    """
+    import numpy as np
+    from sacrebleu.significance import _compute_p_value
+
+    _check_seed()
+    seed = os.environ.get("SACREBLEU_SEED", "12345")
+    generator = np.random.default_rng(None if seed.lower() == "none" else int(seed))
+    systems = [np.array(lines, dtype="float32") for lines in (first, second)]
+    score = metric.scorer._compute_score_from_stats
+    differences = []
+    for _ in range(num_resamples):
+        drawn = generator.choice(len(first), size=len(first))
+        scores = [score(lines[drawn].sum(0)).score for lines in systems]
+        differences.append(abs(scores[1] - scores[0]))
+    real = [metric.scorer._aggregate_and_compute(lines).score for lines in (first, second)]
+    sampled = np.array(differences)
+    p_value: float = _compute_p_value(sampled - sampled.mean(), abs(real[1] - real[0]))
+    return 1.0 if real[0] == real[1] else p_value  # as in `_tested`
 
 
 def _interval(result: "Result") -> Interval | None:

@@ -1,19 +1,26 @@
 """Texts to score: translations of one or more systems, and references from files or test sets.
 
-sacreBLEU knows the test sets and downloads them at first use.
+sacreBLEU knows the test sets and downloads them at first use. Texts that look wrong, with subwords,
+tokens or missing translations, are warnings.
 """
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from nmtkit.config.metrics import GENERAL_TOKENIZER, MetricsConfig, metric_names, tokenizer_of
 from nmtkit.config.problems import suggestion
 from nmtkit.errors import ConfigError, DataError, ResourceError
+from nmtkit.text.characters import has_punctuation, is_tokenized
 from nmtkit.text.lines import read_lines
+from nmtkit.text.links import Links, parse_links
 from nmtkit.text.translations import read_translations
+from nmtkit.text.words import is_spaceless
 
 if TYPE_CHECKING:
     from sacrebleu.dataset.base import Dataset
@@ -188,3 +195,113 @@ def _read_parts(
             "try again with a network, or give its files as --reference"
         ) from error
     return [replace(read_text(Path(path)), name=test_set) for path in paths]
+
+
+_JOINED_BY_MARK = re.compile(r"@@(?: |$)")
+_WORD_MARK = "\u2581"
+"""SentencePiece's symbol for the space before a word."""
+_FIRST = 1000
+"""Lines at the beginning that show the script of a text."""
+_MANY_LINKED = 50
+"""Linked words among which one is the first of its line, surely."""
+_MAX_SEPARATE = 0.5
+"""A text with a larger share of lines with a space before punctuation is taken for tokenised."""
+
+
+def input_warnings(texts: Texts, config: MetricsConfig) -> Iterator[str]:
+    """Yield warnings about the translations of checked texts, to be scored with these settings."""
+    reference = texts.references[0].lines
+    is_general = tokenizer_of(config) == GENERAL_TOKENIZER
+    if is_general and "bleu" in metric_names(config.metric) and is_spaceless(reference[:_FIRST]):
+        yield (
+            f"{texts.references[0].name} has no spaces between words, of which the tokenizer "
+            f"{GENERAL_TOKENIZER} makes no words; give --language-pair, such as en-zh"
+        )
+    for system in texts.systems:
+        yield from line_warnings(
+            system,
+            lambda line, _: bool(_JOINED_BY_MARK.search(line)),
+            "'@@', a mark of subwords; join them before scoring: `sed -E 's/@@( |$)//g'`",
+        )
+        yield from line_warnings(
+            system,
+            lambda line, _: _WORD_MARK in line,
+            "U+2581, SentencePiece's mark of words; decode the text before scoring",
+        )
+        if _is_tokenized(system.lines) and not _is_tokenized(reference):
+            yield (
+                f"{system.name} looks tokenised (spaces before punctuation) and the reference does "
+                "not, which lowers scores; detokenise it: `sacremoses -l LANG detokenize`"
+            )
+        yield from untranslated_warnings(system, reference)
+
+
+def untranslated_warnings(system: Text, reference: Sequence[str]) -> Iterator[str]:
+    """Yield one warning if lines are blank whose reference is not, else nothing."""
+    return line_warnings(
+        system,
+        lambda line, index: not line.strip() and bool(reference[index].strip()),
+        "no translation, but the reference is not blank",
+    )
+
+
+def link_warnings(texts: Texts, gold_base: int) -> Iterator[str]:
+    """Yield warnings about alignments that seem to count words from 1, and are read from 0.
+
+    Raises:
+        DataError: a line has something else than links, or one of a system has possible links.
+    """
+    for system in texts.systems:
+        links_of_lines = _links_of(system, 0)
+        yield from _base_warnings(system, links_of_lines, "write links that count from 0")
+        for number, links in enumerate(links_of_lines, 1):
+            if links.possible != links.sure:
+                raise DataError(
+                    f"{system.name}:{number}: has possible links, as only gold alignments have; "
+                    "give the alignments to score"
+                )
+    for reference in texts.references:
+        links_of_lines = _links_of(reference, gold_base)
+        if gold_base == 0:
+            yield from _base_warnings(reference, links_of_lines, "give --gold-base 1")
+
+
+def _links_of(text: Text, first: int) -> list[Links]:
+    """Return the links of each line; DataError if a line has something else."""
+    found = []
+    for number, line in enumerate(text.lines, 1):
+        try:
+            found.append(parse_links(line, first))
+        except DataError as error:
+            raise DataError(f"{text.name}:{number}: {error}") from error
+    return found
+
+
+def _base_warnings(text: Text, links_of_lines: Sequence[Links], remedy: str) -> Iterator[str]:
+    words = [word for links in links_of_lines for word in chain(*links.possible)]
+    if len(words) >= _MANY_LINKED and min(words) > 0:
+        yield (
+            f"{text.name}: no link has a word 0, so it seems to count words from 1, which would "
+            f"spoil the score; {remedy}"
+        )
+
+
+def line_warnings(
+    system: Text, is_suspect: Callable[[str, int], bool], problem: str
+) -> Iterator[str]:
+    """Yield one warning with the first suspect line and the number of them, or nothing.
+
+    Args:
+        system: the checked text.
+        is_suspect: decides by a line and its index, from 0.
+        problem: noun phrase that continues "1 line has".
+    """
+    suspects = [index for index, line in enumerate(system.lines) if is_suspect(line, index)]
+    if suspects:
+        have = "1 line has" if len(suspects) == 1 else f"{len(suspects)} lines have"
+        yield f"{system.name}:{suspects[0] + 1}: {have} {problem}"
+
+
+def _is_tokenized(lines: Sequence[str]) -> bool:
+    punctuated = [*filter(has_punctuation, lines)]
+    return sum(map(is_tokenized, punctuated)) > _MAX_SEPARATE * len(punctuated)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import torch
 
-from nmtkit.config.problems import Problem, raise_problems
+from nmtkit.config.problems import Problem, raise_problems, shown, suggestion
 from nmtkit.config.training import ModelConfig
 from nmtkit.errors import ConfigError
 from nmtkit.interop import ctranslate2, marian, marian_reading
@@ -17,7 +17,7 @@ from nmtkit.interop.parity import Peer, check_parity, parity_line, quantization_
 from nmtkit.storage.durable import check_is_free, new_folder
 from nmtkit.storage.model_description import FORMAT, line_of_descent
 from nmtkit.storage.model_folder import LoadedModel, read_model, write_model
-from nmtkit.storage.model_path import find_model
+from nmtkit.storage.run_folder import find_model
 from nmtkit.text.codec import TextCodec
 
 VERSION = 1
@@ -75,11 +75,13 @@ def export(
             which scores are compared first.
 
     Raises:
-        ConfigError: the format does not support the model, its library is not installed, or `out`
-            cannot be used.
+        ConfigError: there is no such format, it does not support the model, its library is not
+            installed, or `out` cannot be used.
         DamagedError: the model is damaged, or the library's scores differ from nmtkit's.
         ResourceError: `out` cannot be written.
     """
+    if format not in FORMATS:
+        raise ConfigError(f"no format {shown(format)}; {suggestion(format, FORMATS)} [FORMAT]")
     chosen, folder_format = FORMATS[format], f"nmtkit-export-{format}"
     check_is_free(out, folder_format, overwrite)
     folder = find_model(path)

@@ -17,14 +17,17 @@ from torch import Tensor, nn
 
 from nmtkit.config.problems import Problem
 from nmtkit.config.training import ModelConfig
-from nmtkit.interop.formats import (
+from nmtkit.interop.parity import (
     NUM_POSITIONS,
+    Pair,
+    Peer,
+    import_extra,
+    name_of,
     num_positions,
     unsupported_attention,
     unsupported_choice,
     write_sentencepiece,
 )
-from nmtkit.interop.parity import Pair, Peer, import_extra, name_of
 from nmtkit.model.embedding import Embedding
 from nmtkit.model.layers import DecoderLayer, EncoderLayer, Residual
 from nmtkit.model.transformer import Transformer

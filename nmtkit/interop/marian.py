@@ -17,20 +17,22 @@ from torch import Tensor
 
 from nmtkit.config.problems import Problem
 from nmtkit.config.training import ModelConfig
-from nmtkit.interop.formats import (
+from nmtkit.interop.parity import (
     NUM_POSITIONS,
+    Pair,
+    Peer,
+    import_extra,
+    name_of,
     sentencepiece_model,
     unsupported_attention,
     unsupported_choice,
     unsupported_value,
     write_sentencepiece,
 )
-from nmtkit.interop.parity import Pair, Peer, import_extra, name_of
 from nmtkit.storage.model_folder import LoadedModel, save_tensors
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
-from nmtkit.text.cleaned import Cleaned
 from nmtkit.text.codec import TextCodec, Vocabulary
-from nmtkit.text.tokenized import Tokenized
+from nmtkit.text.steps import steps_before
 
 CONFIG = "config.json"
 TENSORS = "model.safetensors"
@@ -111,8 +113,8 @@ def unsupported(config: ModelConfig, codec: TextCodec) -> Iterator[Problem]:
     yield from unsupported_attention(config)
     for side, vocabulary in (("source", codec.source), ("target", codec.target)):
         if sentencepiece_model(vocabulary) is None:
-            kinds = {Tokenized: "tokenised text", Cleaned: "cleaned text"}
-            kind = kinds.get(type(vocabulary), vocabulary.kind)
+            names = [name for step in steps_before(vocabulary) for name in step.names]
+            kind = f"text after {', '.join(names)}" if names else vocabulary.kind
             yield Problem(
                 ("kind",),
                 f"the {side} vocabulary (of {kind}) must be SentencePiece's, over plain text",

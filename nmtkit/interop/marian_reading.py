@@ -18,10 +18,11 @@ from torch import Tensor
 from nmtkit.config.problems import Problem, raise_problems
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
+from nmtkit.config.training import ModelConfig
 from nmtkit.errors import ConfigError, DamagedError
-from nmtkit.interop.formats import SOURCE, TARGET
 from nmtkit.interop.marian import (
     ACTIVATIONS,
+    BIAS,
     CONFIG,
     NORM_EPSILON,
     TARGET_VOCABULARY,
@@ -31,9 +32,17 @@ from nmtkit.interop.marian import (
     embedding_names,
     layer_names,
 )
-from nmtkit.interop.marian_files import DOWNLOAD_AGAIN, StoredTensors, read_bytes, read_json
+from nmtkit.interop.parity import SOURCE, TARGET
+from nmtkit.model.embedding import sinusoids
 from nmtkit.model.transformer import Transformer
-from nmtkit.storage.model_folder import LoadedModel, uninitialized_model
+from nmtkit.storage.disk_changes import read_file
+from nmtkit.storage.json_data import JsonError, decode_text
+from nmtkit.storage.model_folder import (
+    LoadedModel,
+    load_tensors,
+    size_problem,
+    uninitialized_model,
+)
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.marian import UNKNOWN_LANGUAGES, MarianVocabulary
 
@@ -65,6 +74,15 @@ _DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
 
 _SPECIAL_SYMBOLS = {"unk_token": "<unk>", "pad_token": "<pad>", "eos_token": "</s>"}
 """Keys in tokenizer_config.json and their defaults, in the order of nmtkit's ids."""
+
+
+DOWNLOAD_AGAIN = "download the folder again, or have transformers write it again"
+"""The remedy for a damaged folder."""
+
+_PICKLE = "pytorch_model.bin"
+_POSITIONS = tuple(f"model.{stack}.embed_positions.weight" for stack in ("encoder", "decoder"))
+_SAME_POSITION = 1e-3
+"""Tolerance: half precision changes the table by less, other kinds of sinusoids by more."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +127,8 @@ def read(path: Path) -> LoadedModel:
         DamagedError: a file is missing or damaged, or files contradict each other.
         ConfigError: nmtkit does not support the model; all reasons are named.
     """
-    config = read_json(path / CONFIG)
-    tokenizer = read_json(path / TOKENIZER) if (path / TOKENIZER).exists() else {}
+    config = _read_json(path / CONFIG)
+    tokenizer = _read_json(path / TOKENIZER) if (path / TOKENIZER).exists() else {}
     raise_problems([*_unsupported(config, tokenizer)], f"{path}: cannot be imported")
     symbols = [_symbol(tokenizer, name) for name in _SPECIAL_SYMBOLS]
     source = _read_entries(path / VOCABULARY, symbols)
@@ -118,7 +136,7 @@ def read(path: Path) -> LoadedModel:
     target = source if is_one else _read_entries(path / TARGET_VOCABULARY, symbols)
     folder = _Folder(path, config, tokenizer, source, target)
     _check_ids(folder)
-    stored = StoredTensors(path / TENSORS)
+    stored = _StoredTensors(path / TENSORS)
     bias = stored.take_bias(len(target.pieces))[target.old_ids]
     recipe, codec = _recipe(folder, bool(bias.any())), _codec(folder)
     stored.check_size(recipe.model, codec)
@@ -177,7 +195,7 @@ def _symbol(tokenizer: Mapping[str, Any], name: str) -> str:
 
 def _read_entries(path: Path, symbols: Sequence[str]) -> _Entries:
     """Read vocab.json and put the special symbols first."""
-    ids = read_json(path)
+    ids = _read_json(path)
     if sorted(filter(_is_integer, ids.values())) != [*range(len(ids))]:
         raise DamagedError(
             f"{path}: does not number its entries from 0 to {len(ids) - 1}; {DOWNLOAD_AGAIN}"
@@ -232,7 +250,7 @@ def _codec(folder: _Folder) -> TextCodec:
     vocabularies = []
     for name, entries in ((SOURCE, folder.source), (TARGET, folder.target)):
         path = folder.path / name
-        vocabularies.append(MarianVocabulary(read_bytes(path), entries.pieces, str(path)))
+        vocabularies.append(MarianVocabulary(_read_bytes(path), entries.pieces, str(path)))
     return TextCodec(
         source_lang=str(folder.tokenizer.get("source_lang") or UNKNOWN_LANGUAGES[0]),
         target_lang=str(folder.tokenizer.get("target_lang") or UNKNOWN_LANGUAGES[1]),
@@ -242,7 +260,7 @@ def _codec(folder: _Folder) -> TextCodec:
     )
 
 
-def _parameters(folder: _Folder, model: Transformer, stored: StoredTensors) -> dict[str, Tensor]:
+def _parameters(folder: _Folder, model: Transformer, stored: "_StoredTensors") -> dict[str, Tensor]:
     """Return the parameters under nmtkit's names, embedding rows in the order of the new ids."""
     expected = model.state_dict()
     parameters = {}
@@ -272,3 +290,100 @@ def _provenance(path: Path, codec: TextCodec) -> dict[str, str]:
 
 def _is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+class _StoredTensors:
+    """The tensors of a file in float32; each is taken once, so that unused ones are found."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the file; position tables in it, if any, must be Marian's sinusoids.
+
+        Raises:
+            DamagedError: the file is missing or damaged.
+            ConfigError: it has other positions.
+        """
+        if not path.is_file():
+            raise DamagedError(f"{path}: missing; {_how_to_get(path)}")
+        self._path = path
+        self._tensors = {name: tensor.float() for name, tensor in load_tensors(path).items()}
+        for name in _POSITIONS:
+            table = self._tensors.pop(name, None)
+            if table is not None and not _are_sinusoids(table):
+                raise ConfigError(
+                    f"{path}: cannot be imported: {name} has other positions than Marian's "
+                    "sinusoids; use a model with sinusoids"
+                )
+
+    def check_size(self, config: ModelConfig, codec: TextCodec) -> None:
+        """Raise DamagedError if a model is much larger than the file."""
+        problem = size_problem(config, codec, self._tensors)
+        if problem:
+            raise DamagedError(f"{self._path}: does not fit {CONFIG}: {problem}; {DOWNLOAD_AGAIN}")
+
+    def take(self, names: Sequence[str], shape: torch.Size) -> Tensor:
+        """Take the tensor that is stored under one or several of some names.
+
+        Raises:
+            DamagedError: none is stored, the shape is another, or the copies differ.
+        """
+        found = {name: self._tensors.pop(name) for name in names if name in self._tensors}
+        if not found:
+            raise DamagedError(f"{self._path}: {names[0]} is missing; {DOWNLOAD_AGAIN}")
+        first, *others = found.values()
+        if first.shape != shape or not all(torch.equal(first, other) for other in others):
+            raise DamagedError(
+                f"{self._path}: {' or '.join(found)} is not the one tensor of shape {tuple(shape)} "
+                f"of {CONFIG}; {DOWNLOAD_AGAIN}"
+            )
+        return first
+
+    def take_bias(self, size: int) -> Tensor:
+        """Take the bias (V,) of the logits; zeros if none is stored."""
+        self._tensors.setdefault(BIAS, torch.zeros(1, size))
+        return self.take([BIAS], torch.Size([1, size])).flatten()
+
+    def check_is_empty(self) -> None:
+        """Raise ConfigError if a tensor was not taken."""
+        if self._tensors:
+            raise ConfigError(
+                f"{self._path}: cannot be imported: nmtkit's model has no parameter for "
+                f"{', '.join(sorted(self._tensors))}; use a model without it"
+            )
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object; DamagedError if the file is missing or not one."""
+    try:
+        return decode_text(dict[str, Any], _read_bytes(path))
+    except JsonError as error:
+        raise DamagedError(f"{path}: {error}; {DOWNLOAD_AGAIN}") from None
+
+
+def _read_bytes(path: Path) -> bytes:
+    """Read a file; DamagedError if it cannot be read."""
+    try:
+        return read_file(path)
+    except DamagedError:
+        raise
+    except OSError as error:
+        raise DamagedError(f"{path}: {error.strerror}; {DOWNLOAD_AGAIN}") from error
+
+
+def _are_sinusoids(table: Tensor) -> bool:
+    if table.dim() != 2 or table.shape[1] % 2 or not table.numel():
+        return False
+    return torch.allclose(table, sinusoids(*table.shape), rtol=0.0, atol=_SAME_POSITION)
+
+
+def _how_to_get(path: Path) -> str:
+    """Return the remedy for a missing file of tensors."""
+    if not (path.parent / _PICKLE).exists():
+        return DOWNLOAD_AGAIN
+    command = (
+        "from transformers import MarianMTModel as M; "
+        f'M.from_pretrained("{path.parent}").save_pretrained("{path.parent}")'
+    )
+    return (
+        f"the weights in {_PICKLE} are a pickle, which is never read; if you trust it, run "
+        f"`python -c '{command}'`"
+    )

@@ -23,8 +23,8 @@ from nmtkit.model.kernels.attend import (
     heads_first,
     self_attention_window,
 )
-from nmtkit.model.kernels.low_precision import Linear
-from nmtkit.model.state import StepState
+from nmtkit.model.kernels.training import Linear
+from nmtkit.model.state import StepState, stored_dtype
 from nmtkit.packed import Layout, Packed
 
 
@@ -138,9 +138,9 @@ class CrossAttention(nn.Module):
     def start(self, memory: Packed) -> tuple[Tensor, Tensor]:
         """Project the memory for steps: scaled keys (B, H, K, S) and values (B, H, S, U)."""
         block = memory.layout.unpack(self.key_value(memory.values))  # (B, S, H(K+U))
+        dtype = stored_dtype(block, memory.values)
         keys, values = (
-            heads_first(part.to(memory.values.dtype), self.heads)
-            for part in block.split(self.sizes, -1)
+            heads_first(part.to(dtype), self.heads) for part in block.split(self.sizes, -1)
         )
         return (keys * keys.shape[-1] ** -0.5).mT, values
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from nmtkit.config.training import ModelConfig
 from nmtkit.errors import DataError
-from nmtkit.model.kernels.dropout import Dropout
+from nmtkit.model.kernels.training import Dropout
 
 WAVELENGTH_BASE = 10_000.0
 """Wavelengths grow from 2 pi to this times 2 pi (section 3.5)."""

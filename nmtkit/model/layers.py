@@ -17,8 +17,7 @@ from torch import Tensor, nn
 
 from nmtkit.config.training import ModelConfig
 from nmtkit.model.attention import CrossAttention, SelfAttention, initialize
-from nmtkit.model.kernels.dropout import Dropout
-from nmtkit.model.kernels.low_precision import Linear
+from nmtkit.model.kernels.training import Dropout, Linear
 from nmtkit.model.state import StepState
 
 Function = Callable[[Tensor], Tensor]

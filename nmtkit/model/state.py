@@ -27,6 +27,12 @@ COMPACT_BELOW = 0.6
 MASKED = float("-inf")
 """Added to the attention score of a position that a row may not attend to; others get 0."""
 
+STORES_PRODUCTS = ("cuda",)
+"""Types of devices on which keys and values stay as matrix products give them.
+
+In bfloat16 a step reads half as much. On other devices they have the type of hidden vectors.
+"""
+
 StepTensors: TypeAlias = tuple[
     Tensor, Tensor, Tensor, list[Tensor], list[Tensor], list[Tensor], list[Tensor]
 ]
@@ -36,6 +42,16 @@ The indices of their entries (W,); the bias of all entries of the capacity (B, W
 the source's positions (BH, 1, S); for each layer the stored keys (B, H, C, K) and values (B, H, C,
 U), and the source's keys (BH, K, S) and values (BH, S, U).
 """
+
+
+def stored_dtype(product: Tensor, hidden: Tensor) -> torch.dtype:
+    """Return the type in which keys and values are stored, and the attention of steps computed.
+
+    Args:
+        product: keys and values as they were projected.
+        hidden: the vectors that were projected, float32 also if products are bfloat16.
+    """
+    return product.dtype if product.device.type in STORES_PRODUCTS else hidden.dtype
 
 
 class StepState(Protocol):

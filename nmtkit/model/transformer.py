@@ -17,7 +17,7 @@ from nmtkit.config.training import NORMS, ModelConfig
 from nmtkit.model.compiled_step import CompiledStep
 from nmtkit.model.embedding import POSITIONS, Embedding, token_embedding
 from nmtkit.model.kernels.inference import InferenceLinear, replace_linears
-from nmtkit.model.kernels.low_precision import call_with_rounded_weights
+from nmtkit.model.kernels.training import call_with_rounded_weights
 from nmtkit.model.layers import (
     EAGER,
     DecoderLayer,

@@ -25,17 +25,13 @@ _UNKNOWN = "<unk>"
 def linearize(tree: Tree, keeps_tags: bool) -> list[str]:
     """Return the tokens of a tree; a word becomes its tag, or `XX` unless `keeps_tags`."""
     tokens: list[str] = []
-    stack: list[Tree | str] = [tree]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, str):
-            tokens.append(node)
+    for node, is_end in tree.walk():
+        if is_end:
+            tokens.append(f"){node.label}")
         elif node.word is not None:
             tokens.append(node.label if keeps_tags else ANY_TAG)
         else:
             tokens.append(f"({node.label}")
-            stack.append(f"){node.label}")
-            stack.extend(reversed(node.children))
     return tokens
 
 
@@ -123,17 +119,16 @@ class _Builder:
     """Builds a tree: a stack of open constituents, outermost first; the first holds the roots."""
 
     def __init__(self) -> None:
-        self._labels = [""]
-        self._children: list[list[Tree]] = [[]]
+        self._open: list[tuple[str, list[Tree]]] = [("", [])]
         self._num_open: Counter[str] = Counter()
 
     def open(self, label: str) -> None:
-        self._labels.append(label)
-        self._children.append([])
+        self._open.append((label, []))
         self._num_open[label] += 1
 
     def add(self, tree: Tree) -> None:
-        self._children[-1].append(tree)
+        _, siblings = self._open[-1]
+        siblings.append(tree)
 
     def close(self, label: str) -> None:
         """Close the innermost constituent with a label, and all that are open inside it."""
@@ -143,9 +138,9 @@ class _Builder:
 
     def finish(self, missing: list[Tree]) -> Tree:
         """Close everything and return the tree; `missing` become the last children of the root."""
-        while len(self._labels) > 1:
+        while len(self._open) > 1:
             self._close_innermost()
-        (roots,) = self._children
+        ((_, roots),) = self._open
         labels = {root.label for root in roots if root.children}
         if len(roots) == 1 and not missing:
             return roots[0]
@@ -156,8 +151,8 @@ class _Builder:
 
     def _close_innermost(self) -> str:
         """Close the innermost constituent, or drop it if it is empty; return its label."""
-        label, children = self._labels.pop(), self._children.pop()
+        label, children = self._open.pop()
         self._num_open[label] -= 1
         if children:
-            self._children[-1].append(Tree(label, tuple(children)))
+            self.add(Tree(label, tuple(children)))
         return label

@@ -8,16 +8,19 @@ treebank's spellings.
 
 Trees: traces `-NONE-` are removed, with the constituents that become empty. Labels end before the
 first `-` or `=`, so NP-SBJ-1 and NP=2 become NP. The outer bracket is named TOP. Source: the usual
-preparation for EVALB (Sekine and Collins).
+preparation for EVALB (Sekine and Collins). `tree_counts` counts what a treebank has.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
+from nmtkit.parsing.linearize import linearize
 from nmtkit.parsing.trees import ROOT_LABEL, Tree, escape, split_words
 
 _TRACE = "-NONE-"
-_ROOT_LABELS = ("", "ROOT", "S1", ROOT_LABEL)  # of the treebank, and of other tools
+UNCLEAN_ROOTS = ("", "ROOT", "S1")
+"""Labels of outer brackets in treebanks and in the output of other tools."""
 _BARE_LABEL = re.compile("[^-=]+")
 
 _SPELLINGS = {
@@ -67,7 +70,7 @@ def clean(tree: Tree) -> Tree | None:
     cleaned = _without_traces(tree)
     if cleaned is None:
         return None
-    if tree.label in _ROOT_LABELS and cleaned.children:
+    if tree.label in (*UNCLEAN_ROOTS, ROOT_LABEL) and cleaned.children:
         return Tree(ROOT_LABEL, cleaned.children)
     return Tree(ROOT_LABEL, (cleaned,))
 
@@ -85,6 +88,34 @@ def clean_all(trees: Iterable[Tree], warn: Callable[[str], None]) -> Iterator[Tr
         warn(f"left out trees with only traces: {num_empty}")
 
 
+def tree_counts(trees: Iterable[Tree]) -> Iterator[str]:
+    """Yield counts of trees, one per line: a name, a tab, a number.
+
+    "tokens of the longest" is the length of a model's output, the end symbol counted.
+    """
+    num_words: list[int] = []
+    brackets: Counter[str] = Counter()
+    tags: Counter[str] = Counter()
+    longest = deepest = 0
+    for tree in trees:
+        num_words.append(len(tree.words()))
+        for node in tree.nodes():
+            (brackets if node.children else tags)[node.label] += 1
+        longest = max(longest, len(linearize(tree, keeps_tags=False)) + 1)
+        deepest = max(deepest, _depth(tree))
+    num_trees = len(num_words)
+    mean = sum(num_words) / num_trees if num_trees else 0.0
+    yield f"trees\t{num_trees}"
+    yield f"words\t{sum(num_words)}"
+    yield f"words of a tree\t{mean:.2f}"
+    yield f"words of the longest\t{max(num_words, default=0)}"
+    yield f"constituents\t{sum(brackets.values())}"
+    yield f"greatest depth\t{deepest}"
+    yield f"labels\t{len(brackets)}"
+    yield f"tags\t{len(tags)}"
+    yield f"tokens of the longest\t{longest}"
+
+
 def bare_label(label: str) -> str:
     """Return a label without function tags and indices; labels like -LRB- stay unchanged."""
     match = _BARE_LABEL.match(label)
@@ -94,17 +125,22 @@ def bare_label(label: str) -> str:
 def _without_traces(tree: Tree) -> Tree | None:
     """Return a tree without traces and function tags; None if it has only traces."""
     children_of_open: list[list[Tree]] = [[]]  # cleaned children of each open constituent
-    stack: list[tuple[Tree, bool]] = [(tree, False)]
-    while stack:
-        node, is_ended = stack.pop()
-        if is_ended:
+    for node, is_end in tree.walk():
+        if is_end:
             children = children_of_open.pop()
             if children:
                 children_of_open[-1].append(Tree(bare_label(node.label), tuple(children)))
         elif node.word is None:
             children_of_open.append([])
-            stack.append((node, True))
-            stack.extend((child, False) for child in reversed(node.children))
         elif node.label != _TRACE:
             children_of_open[-1].append(Tree(bare_label(node.label), (), node.word))
     return children_of_open[0][0] if children_of_open[0] else None
+
+
+def _depth(tree: Tree) -> int:
+    """Return the greatest depth of nested constituents, preterminals counted."""
+    deepest, level = 0, [tree]
+    while level:
+        deepest += 1
+        level = [child for node in level for child in node.children]
+    return deepest

@@ -10,6 +10,7 @@ No function recurses, as a model may produce ten thousand brackets and more.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from nmtkit.errors import DataError
@@ -46,17 +47,22 @@ class Tree:
         assert (self.word is None) == bool(self.children), "either a word or children"
         assert self.label or self.children, "a word has a tag"
 
+    def walk(self) -> Iterator[tuple["Tree", bool]]:
+        """Yield each constituent depth-first: where it begins and, with children, where it ends.
+
+        The second value is whether it ends there.
+        """
+        stack = [(self, False)]
+        while stack:
+            tree, is_end = stack.pop()
+            yield tree, is_end
+            if tree.children and not is_end:
+                stack.append((tree, True))
+                stack.extend((child, False) for child in reversed(tree.children))
+
     def nodes(self) -> Iterator["Tree"]:
         """Yield the constituents depth-first, each before its children."""
-        stack = [self]
-        while stack:
-            tree = stack.pop()
-            yield tree
-            stack.extend(reversed(tree.children))
-
-    def preterminals(self) -> Iterator["Tree"]:
-        """Yield the preterminals from left to right."""
-        return (tree for tree in self.nodes() if tree.word is not None)
+        return (tree for tree, is_end in self.walk() if not is_end)
 
     def words(self) -> list[str]:
         """Return the words from left to right."""
@@ -93,22 +99,16 @@ def read_trees(
     is_skipping = False
     for number, line in enumerate(lines, 1):
         if line.startswith("("):
-            try:
+            with reader.recovering(skip):
                 reader.finish()
-            except DataError as error:
-                _report(error, skip)
-            is_skipping = False
-        if is_skipping:
+        elif is_skipping:
             continue
-        try:
+        is_skipping = True
+        with reader.recovering(skip):
             yield from list(reader.read(line, f"{name}:{number}"))  # all trees of a line, or none
-        except DataError as error:
-            _report(error, skip)
-            is_skipping = True
-    try:
+            is_skipping = False
+    with reader.recovering(skip):
         reader.finish()
-    except DataError as error:
-        _report(error, skip)
 
 
 def parse_tree(line: str, where: str) -> Tree:
@@ -132,17 +132,13 @@ def parse_tree(line: str, where: str) -> Tree:
 def format_tree(tree: Tree) -> str:
     """Return a tree as one line of text, as `read_trees` reads it."""
     parts: list[str] = []
-    stack: list[Tree | None] = [tree]
-    while stack:
-        node = stack.pop()
-        if node is None:
+    for node, is_end in tree.walk():
+        if is_end:
             parts.append(")")
         elif node.word is not None:
             parts.append(f" ({node.label} {node.word})")
         else:
             parts.append(f" ({node.label}")
-            stack.append(None)
-            stack.extend(reversed(node.children))
     return "".join(parts)[1:]
 
 
@@ -175,44 +171,41 @@ class _Reader:
         self._begin = ""  # location of the beginning of the open tree
         self._num_characters = 0  # of the lines that it has, with what is before it in its first
 
+    @contextmanager
+    def recovering(self, skip: Callable[[str], None] | None) -> Iterator[None]:
+        """Pass the message of an error in the context to `skip`, if given, and begin a new tree."""
+        try:
+            yield
+        except DataError as error:
+            if skip is None:
+                raise
+            self._open.clear()
+            skip(str(error))
+
     def read(self, line: str, where: str) -> Iterator[Tree]:
-        """Yield the trees that end in a line; after an error, continue with a new tree."""
+        """Yield the trees that end in a line."""
         self._num_characters = len(line) + (self._num_characters if self._open else 0)
         if self._num_characters > MAX_LINE_BYTES:  # a line has fewer, so a tree is open
-            self._open.clear()
             raise DataError(
                 f"{self._begin}: the tree that begins here has more than {MAX_LINE_BYTES:,} "
                 "characters; close it, or delete it"
             )
         for token in _TOKENS.findall(line):
-            try:
-                tree = self._read_token(token, where)
-            except DataError:
-                self._open.clear()
-                raise
-            if tree:
+            if token == "(":
+                self._open_constituent(where)
+            elif token != ")":
+                self._add_word(token, where)
+            elif tree := self._close(where):
                 self._num_characters = len(line)
                 yield tree
 
     def finish(self) -> None:
         """Raise DataError if a tree is still open."""
         if self._open:
-            depth = len(self._open)
-            self._open.clear()
             raise DataError(
                 f"{self._begin}: the tree that begins here is not closed: "
-                f"{depth} more ')' expected; add them, or delete the tree"
+                f"{len(self._open)} more ')' expected; add them, or delete the tree"
             )
-
-    def _read_token(self, token: str, where: str) -> Tree | None:
-        """Read a token; return the tree that it completes, if any."""
-        if token == "(":
-            self._open_constituent(where)
-        elif token == ")":
-            return self._close(where)
-        else:
-            self._add_word(token, where)
-        return None
 
     def _open_constituent(self, where: str) -> None:
         if not self._open:
@@ -238,6 +231,7 @@ class _Reader:
             raise _error(where, f"({parent.label} has the word '{token}' next to others", _TAGS)
 
     def _close(self, where: str) -> Tree | None:
+        """Close the innermost constituent; return the tree that is complete, if any."""
         if not self._open:
             raise _error(where, "')' closes nothing", _DELETE)
         ended = self._open.pop()
@@ -256,13 +250,6 @@ _DELETE = "delete it, or the tree"
 
 def _error(where: str, what: str, remedy: str) -> DataError:
     return DataError(f"{where}: {what}; {remedy}")
-
-
-def _report(error: DataError, skip: Callable[[str], None] | None) -> None:
-    """Pass the message of an error to `skip`, or raise the error."""
-    if skip is None:
-        raise error
-    skip(str(error))
 
 
 def _signature(tree: Tree) -> Sequence[tuple[str, str | None, int]]:

@@ -21,8 +21,8 @@ from nmtkit.parsing.vocabulary import TreeTokens
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec
 
-_FEWEST_TOKENS = 3
-"""Tokens of a tree besides its leaves, at least: the root's brackets and the end symbol."""
+OTHER_TOKENS = 3
+"""Tokens of the shortest tree that are not leaves: the root's brackets and the end symbol."""
 
 LONGEST_CHAIN = 8
 """Largest number of constituents over the same words. The 17,248 clean trees of CRAFT and GUM have
@@ -30,7 +30,7 @@ at most 4, the root's bracket counted."""
 
 
 class TreeForm:
-    """The form of a parser's outputs; see `OutputForm` of nmtkit/decoding/output_forms.py."""
+    """The form of a parser's outputs; see `OutputForm` of nmtkit/decoding/translator.py."""
 
     no_shortlist = "the model is a parser, whose vocabulary is small"
     no_prefix = "for a parser, whose output is a whole tree"
@@ -47,13 +47,13 @@ class TreeForm:
         is_whole = ids == self._codec.encode_source(line)
         # Parts of a normalised line may have another number of words; `complete` repairs this.
         text = line if is_whole else self._codec.source.decode(ids)
-        return fewest_tokens(max(1, len(split_words(text))))
+        return max(1, len(split_words(text))) + OTHER_TOKENS
 
     def constraint(self, fewest: Sequence[int], max_lengths: Tensor) -> "WellFormed | None":
         """Return the constraint that prevents malformed trees; None if they are repaired."""
         if not self._is_prevented:
             return None
-        num_words = torch.tensor(fewest, device=max_lengths.device) - _FEWEST_TOKENS
+        num_words = torch.tensor(fewest, device=max_lengths.device) - OTHER_TOKENS
         return WellFormed(self._classes, num_words, max_lengths, LONGEST_CHAIN)
 
 
@@ -87,11 +87,6 @@ class TokenClasses:
             is_leaf=torch.tensor(is_leaf, device=device),
             closings=torch.tensor(closings, device=device),
         )
-
-
-def fewest_tokens(num_words: int) -> int:
-    """Return the length of the shortest tree over `num_words` words, the end symbol counted."""
-    return num_words + _FEWEST_TOKENS
 
 
 class WellFormed(Constraint):
@@ -133,7 +128,7 @@ class WellFormed(Constraint):
         num_missing = self._num_words[:, None] - classes.is_leaf[prefixes].sum(2)
         # All open constituents must be closed before the last position of the sentence.
         room = self._max_lengths[:, None] - position
-        has_room = depth + num_missing + _FEWEST_TOKENS <= room
+        has_room = depth + num_missing + OTHER_TOKENS <= room
         has_root = torch.full_like(depth, position, dtype=torch.bool)
         # A leaf or a second child ends a chain: leaves are reserved for the chains that need one.
         num_needed, is_needed_next = self._leaves_needed(changes, depths)
@@ -153,7 +148,7 @@ class WellFormed(Constraint):
             may_close = ~is_empty & is_whole & ~is_long
             closing = classes.closings[prefixes.gather(2, innermost)]
             mask.scatter_(2, closing, mask.gather(2, closing) | may_close[:, :, None])
-        is_free = self._max_lengths < self._num_words + _FEWEST_TOKENS
+        is_free = self._max_lengths < self._num_words + OTHER_TOKENS
         return mask | is_free[:, None, None]
 
     def keep(self, sentences: Tensor) -> None:

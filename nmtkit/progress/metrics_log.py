@@ -1,37 +1,21 @@
 """`metrics.jsonl`: the records of a run, written line by line and read back.
 
 A resumed run depends on its earlier validations. Their records are therefore synced, and one that
-could not be written is written with the next record. Records of earlier versions are read under
-current names.
+could not be written is written with the next record.
 """
 
-import dataclasses
 import json
-import math
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING
-from functools import cache
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from nmtkit.errors import DamagedError
-from nmtkit.progress.records import (
-    Record,
-    Sample,
-    SessionRecord,
-    SkippedRecord,
-    TrainingRecord,
-    ValidationRecord,
-)
+from nmtkit.progress.records import Record, SessionRecord, ValidationRecord
+from nmtkit.storage.disk_changes import check_is_file, read_file
 from nmtkit.storage.disk_errors import disk_errors
 from nmtkit.storage.durable import open_log, replace_file
-from nmtkit.storage.reading import check_is_file, read_file
-
-_KINDS: dict[str, type[Record]] = {
-    kind.event: kind for kind in (TrainingRecord, ValidationRecord, SkippedRecord, SessionRecord)
-}
-_NUMBER = (int, float)
+from nmtkit.storage.json_data import JsonError, decode, decode_text, encode
 
 
 class MetricsLog:
@@ -122,101 +106,25 @@ class MetricsLog:
             *lines, rest = read_file(self.path).split(b"\n")
         return lines, bool(rest)
 
-    def _parse(self, line: bytes, number: int) -> dict[str, Any]:
-        try:
-            values = json.loads(line)
-        except (ValueError, RecursionError):
-            values = None
-        if not isinstance(values, dict) or not isinstance(values.get("update"), int):
-            raise self._damaged(number)
-        return values
-
     def _record(self, line: bytes, number: int) -> Record:
-        values = self._parse(line, number)
         try:
-            return _record(values)
-        except (KeyError, TypeError, ValueError):
-            raise self._damaged(number) from None
-
-    def _damaged(self, number: int) -> DamagedError:
-        return DamagedError(f"{self.path}:{number}: not a record of training; delete the line")
+            return _record(line)
+        except JsonError as error:
+            raise DamagedError(
+                f"{self.path}:{number}: not a record of training: {error}; delete the line"
+            ) from None
 
 
 def _line(record: Record) -> bytes:
-    values = {"event": record.event, **dataclasses.asdict(record)}
-    text = json.dumps({name: json_value(value) for name, value in values.items()})
-    return text.encode() + b"\n"
+    return json.dumps({"event": record.event, **encode(record)}).encode() + b"\n"
 
 
-def _record(values: Mapping[str, Any]) -> Record:
-    """Return the record of a line's values; KeyError, TypeError or ValueError if there is none."""
-    event = values["event"]
-    kind, types = _KINDS[event], _types(event)
-    if kind is ValidationRecord:
-        values = _validation(values)
-    found = {name: values[name] for name in types if name in values or name not in _optional(event)}
-    if None in found.values():
-        lost = [name for name, value in found.items() if value is None and types[name] is _NUMBER]
-        found.update(dict.fromkeys(lost, math.inf))
-    if not all(isinstance(value, types[name]) for name, value in found.items()):
-        raise TypeError(found)
-    return kind(**found)
-
-
-def _validation(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the values of a validation; scores that were not finite are infinite."""
-    if "loss" in values:
-        values = _upgraded(values)
-    scores = {
-        name: math.inf if score is None else score for name, score in dict(values["scores"]).items()
-    }
-    if not all(isinstance(score, _NUMBER) for score in scores.values()):
-        raise TypeError(scores)
-    samples = [_sample(one) for one in values.get("samples", [])]
-    return {**values, "scores": scores, "samples": samples}
-
-
-def _sample(values: Mapping[str, Any]) -> Sample:
-    """Return a sample of a validation; KeyError or TypeError if there is none."""
-    sample = Sample(values["line"], values["source"], values["reference"], values["hypothesis"])
-    texts = (sample.source, sample.reference, sample.hypothesis)
-    if not (isinstance(sample.line, int) and all(isinstance(text, str) for text in texts)):
-        raise TypeError(sample)
-    return sample
-
-
-def _upgraded(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the values of an old validation (`loss`, `bleu`, `signature`) under current names."""
-    bleu, signature = values["bleu"], values["signature"]
-    return {
-        **values,
-        "nll": values["loss"],
-        "scores": {} if bleu is None else {"bleu": bleu},
-        "signatures": {} if signature is None else {"bleu": signature},
-    }
-
-
-@cache
-def _types(event: str) -> dict[str, Any]:
-    """Return the permitted types of the values of a record, by name."""
-    types = {field.name: field.type for field in dataclasses.fields(_KINDS[event])}
-    checked: dict[Any, Any] = {float: _NUMBER}
-    checked |= {list[int]: list, list[Sample]: list}
-    checked |= {Mapping[str, float]: dict, Mapping[str, str]: dict}
-    return {name: checked.get(type, type) for name, type in types.items()}
-
-
-@cache
-def _optional(event: str) -> frozenset[str]:
-    """Return the names of the fields that old logs may lack."""
-    fields = dataclasses.fields(_KINDS[event])
-    return frozenset(
-        one.name for one in fields if (one.default, one.default_factory) != (MISSING, MISSING)
-    )
-
-
-def json_value(value: Any) -> Any:
-    """Return a value of a record as JSON can hold it: a number that is not finite is None."""
-    if isinstance(value, dict):
-        return {name: json_value(one) for name, one in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _record(line: bytes) -> Record:
+    """Return the record of a line; JsonError if it is none."""
+    values = decode_text(dict[str, Any], line)
+    event = values.pop("event", None)
+    for kind in get_args(Record):
+        if event == kind.event:
+            record: Record = decode(kind, values, null_is_inf=True)
+            return record
+    raise JsonError("missing or unknown", "event")

@@ -1,22 +1,17 @@
 """Records of training: their fields, each declared once with its display.
 
-metrics_log.py writes and reads them; reporter.py and terminal.py display them.
+metrics_log.py writes and reads them; reporter.py displays them.
 """
 
 import dataclasses
-import math
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from nmtkit.units import duration, mebibytes
+from nmtkit.units import duration, mebibytes, printable
 
 Template = str | Callable[[Any], str]
 """A format string or a function that turns a value into text; empty text is not displayed."""
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
-"""Characters that control a terminal, end a line or turn its direction, and those no text has."""
 
 
 @dataclass(frozen=True)
@@ -34,16 +29,18 @@ class Display:
     row: int
 
 
-def shown(plain: Template, terminal: Template, *, row: int = 1, default: Any = MISSING) -> Any:
+def shown(
+    plain: Template, terminal: Template, *, row: int = 1, default: Any = dataclasses.MISSING
+) -> Any:
     """Declare a field of a record with its display.
 
     Args:
         plain, terminal, row: see `Display`.
-        default: value of a field that old logs may lack.
+        default: value in logs that lack the field.
     """
-    return dataclasses.field(
-        default=default, metadata={"display": Display(_writer(plain), _writer(terminal), row)}
-    )
+    display = Display(_writer(plain), _writer(terminal), row)
+    field: Any = dataclasses.field(default=default, metadata={"display": display})
+    return field
 
 
 def _writer(template: Template) -> Callable[[Any], str]:
@@ -70,17 +67,13 @@ class TrainingRecord:
         tokens_per_second: source and target tokens, end symbols counted.
         num_source_tokens, num_target_tokens: tokens of the updates.
         fill: used share of the token budget.
-        peak_memory: largest number of bytes in use on the device, or by the process on a CPU; 0 if
-            unknown.
+        peak_memory: largest number of bytes in use on the device, or by the process on a CPU.
         skipped_updates: updates of the run so far whose gradients were not finite.
         eta_s: seconds until max_updates, max_epochs or max_minutes, whichever is first; early
             stopping is not foreseen.
         elapsed_s: seconds of training in all sessions of the run.
         ranks: processes that trained together, one per device.
-        operations: floating-point operations of these updates, computed from the model's shape;
-            None if unknown.
-        paper_operations: operations as the paper counts them: time since the previous record x
-            devices x sustained rate of a device; None for a device without a known rate.
+        operations: floating-point operations of these updates, computed from the model's shape.
     """
 
     event: ClassVar[str] = "training"
@@ -98,12 +91,11 @@ class TrainingRecord:
     updates_per_second: float = shown("updates_per_s={:.2f}", "{:.2f} updates/s", row=2)
     num_source_tokens: int
     num_target_tokens: int
-    fill: float = shown("fill={:.2f}", "fill {:.0%}", row=2, default=math.inf)
+    fill: float = shown("fill={:.2f}", "fill {:.0%}", row=2)
     peak_memory: int = shown(
         lambda size: f"memory={mebibytes(size)}",
         lambda size: f"memory {mebibytes(size)}",
         row=2,
-        default=0,
     )
     skipped_updates: int = shown(
         "skipped_updates={}", lambda count: f"{count} updates skipped" if count else ""
@@ -118,9 +110,8 @@ class TrainingRecord:
         lambda seconds: f"elapsed {duration(seconds)}",
         row=2,
     )
-    ranks: int = 1
-    operations: float | None = None
-    paper_operations: float | None = None
+    ranks: int
+    operations: float
 
 
 @dataclass(frozen=True)
@@ -140,7 +131,7 @@ class Sample:
     def shown(self) -> dict[str, str]:
         """Return the texts by name, with escape sequences for what a terminal would act on."""
         texts = {"source": self.source, "reference": self.reference, "hypothesis": self.hypothesis}
-        return {name: _CONTROL.sub(_escaped, text) for name, text in texts.items()}
+        return {name: printable(text) for name, text in texts.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,7 +163,7 @@ class ValidationRecord:
     took_s: float = shown(
         lambda seconds: f"took={duration(seconds)}", lambda seconds: f"took {duration(seconds)}"
     )
-    samples: list[Sample] = dataclasses.field(default_factory=list)
+    samples: list[Sample]
 
 
 @dataclass(frozen=True)
@@ -242,10 +233,6 @@ class Log(Protocol):
 
     def append(self, record: Record) -> None:
         """Add a record; ResourceError if it cannot be written."""
-
-
-def _escaped(character: re.Match[str]) -> str:
-    return character[0].encode("unicode_escape").decode()
 
 
 def displays(record: Record) -> list[tuple[Display, Any]]:

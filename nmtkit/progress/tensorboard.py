@@ -1,7 +1,4 @@
-"""The logger for TensorBoard.
-
-A module of its own: TensorBoard is an optional extra, which only this module imports.
-"""
+"""The logger for TensorBoard, an optional extra that only this module imports."""
 
 import dataclasses
 import secrets

@@ -5,30 +5,27 @@ All figures are computed from a recipe and the size of the shared vocabulary.
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from nmtkit.config.fields import fields_of
-from nmtkit.config.schema import PreprocessRecipe, TrainRecipe
+from nmtkit.config.schema import PreprocessRecipe, TrainRecipe, fields_of
 from nmtkit.config.training import ModelConfig
 from nmtkit.errors import ConfigError
-from nmtkit.model.estimate.cost import (
+from nmtkit.model.cost import (
     BACKWARD_AND_FORWARD,
-    Parameters,
-    Workload,
-    count_parameters,
-    operations,
-)
-from nmtkit.model.estimate.memory import (
     BFLOAT16_BYTES,
     FLOAT32_BYTES,
     NUM_MOMENTS,
-    Activations,
+    Parameters,
     TrainingMemory,
-    activations,
+    Workload,
+    chunk_size,
+    count_parameters,
+    operations,
+    training_memory,
 )
-from nmtkit.model.kernels.product_sizes import chunk_size
 from nmtkit.reporting.paper import PaperParameters
+from nmtkit.storage.json_data import encode
 from nmtkit.units import prefixed
 
 SENTENCE_TOKENS = 25
@@ -44,21 +41,16 @@ BYTES_TO_TRAIN = (2 + NUM_MOMENTS) * FLOAT32_BYTES
 
 
 @dataclass(frozen=True)
-class ActivationMemory:
-    """Memory that the forward pass keeps for the backward pass, in one precision.
+class PrecisionMemory:
+    """The memory of training in one precision.
 
     Attributes:
-        kept: bytes per token.
-        recomputed: bytes per token with --activation-checkpointing, which needs one layer's `kept`
-            in addition.
-        largest: by device memory in GB: tokens per side of the largest update in one micro-batch.
-        largest_recomputed: the same with --activation-checkpointing.
+        kept: in general.
+        recomputed: with --activation-checkpointing.
     """
 
-    kept: Activations
-    recomputed: Activations
-    largest: dict[int, int]
-    largest_recomputed: dict[int, int]
+    kept: TrainingMemory
+    recomputed: TrainingMemory
 
 
 @dataclass(frozen=True)
@@ -70,7 +62,7 @@ class ModelSummary:
         vocab_size: size of the vocabulary.
         parameters: numbers of parameters by part.
         source_operations, target_operations: of a forward pass, per token of that side.
-        memory: activation memory by the precision of matrix products.
+        memory: estimated, by the precision of matrix products.
     """
 
     recipe: TrainRecipe
@@ -78,7 +70,7 @@ class ModelSummary:
     parameters: Parameters
     source_operations: float
     target_operations: float
-    memory: dict[str, ActivationMemory]
+    memory: dict[str, PrecisionMemory]
 
     @property
     def checkpoint_bytes(self) -> int:
@@ -92,12 +84,12 @@ class ModelSummary:
         return self.checkpoint_bytes * (NUM_MOMENTS + has_ema)
 
     def to_json(self) -> dict[str, Any]:
-        """Return all figures unrounded, as JSON values."""
+        """Return all figures unrounded, for `encode`."""
         sides = {"source_token": self.source_operations, "target_token": self.target_operations}
         return {
-            "model": asdict(self.recipe.model),
+            "model": self.recipe.model,
             "vocab_size": self.vocab_size,
-            "parameters": {**asdict(self.parameters), "total": self.parameters.total},
+            "parameters": {**vars(self.parameters), "total": self.parameters.total},
             "sentence_tokens": SENTENCE_TOKENS,
             "operations": {
                 side: {"forward": number, "training": BACKWARD_AND_FORWARD * number}
@@ -106,12 +98,12 @@ class ModelSummary:
             "checkpoint_bytes": self.checkpoint_bytes,
             "state_bytes": self.state_bytes,
             "bytes_to_train": BYTES_TO_TRAIN * self.parameters.total,
-            "activation_bytes": {
-                name: {"kept": asdict(one.kept), "recomputed": asdict(one.recomputed)}
+            "bytes_per_token": {
+                name: {"kept": one.kept.per_token, "recomputed": one.recomputed.per_token}
                 for name, one in self.memory.items()
             },
             "largest_update_tokens": {
-                name: {"kept": one.largest, "recomputed": one.largest_recomputed}
+                name: {"kept": _largest(one.kept), "recomputed": _largest(one.recomputed)}
                 for name, one in self.memory.items()
             },
         }
@@ -140,16 +132,10 @@ class ModelSummary:
             "memory",
             f"{prefixed(BYTES_TO_TRAIN * part.total)}B for weights, gradients and Adam's moments",
         )
-        if model.window:
-            yield aligned("  --window", "the figures below do not include the masks of its blocks")
         for precision, memory in self.memory.items():
-            yield aligned(f"  {precision}", f"{_sides(memory.kept)} kept for the backward pass")
-            yield aligned(
-                "  recomputed",
-                f"{_sides(memory.recomputed)}, plus one layer's of the above "
-                "(--activation-checkpointing)",
-            )
-            yield aligned("  an update", f"of at most {_tokens(memory)}")
+            yield aligned(f"  {precision}", _described(memory.kept))
+            with_checkpointing = f"{_described(memory.recomputed)}, with --activation-checkpointing"
+            yield aligned("  recomputed", with_checkpointing)
 
     def _operation_lines(self) -> Iterator[str]:
         yield aligned("operations", f"matrix products, with {SENTENCE_TOKENS} tokens per sentence")
@@ -179,7 +165,7 @@ def summary_lines(
     num_parameters = found.parameters.total
     paper = PaperParameters.of(recipe.model, num_parameters, vocab_size) if with_paper else None
     if as_json:
-        yield json.dumps(found.to_json() | (paper.to_json() if paper else {}))
+        yield json.dumps(encode(found.to_json() | (paper.to_json() if paper else {})))
         return
     yield from found.lines()
     if paper:
@@ -209,7 +195,6 @@ def summarize_model(recipe: TrainRecipe, vocab_size: int) -> ModelSummary:
     """
     setting = fields_of(PreprocessRecipe)["vocab_size"].setting
     smallest, largest = setting.minimum, setting.maximum
-    assert smallest is not None, "vocab_size has a minimum"
     assert largest is not None, "vocab_size has a maximum"
     if not smallest <= vocab_size <= largest:
         raise ConfigError(
@@ -239,41 +224,33 @@ def aligned(name: str, value: str) -> str:
 
 def _memory(
     model: ModelConfig, parameters: Parameters, vocab_size: int, product_bytes: int
-) -> ActivationMemory:
-    """Compute the activation memory in a precision of matrix products."""
-
-    def largest(activation_checkpointing: bool) -> dict[int, int]:
-        chunk = chunk_size(vocab_size, "cuda")
-        memory = TrainingMemory(
-            model, parameters, vocab_size, product_bytes, activation_checkpointing, chunk
+) -> PrecisionMemory:
+    kept, recomputed = (
+        training_memory(
+            model,
+            parameters,
+            vocab_size,
+            product_bytes,
+            activation_checkpointing,
+            chunk_size(vocab_size, "cuda"),
         )
-        return {size: memory.largest_batch(size * GB) for size in DEVICE_GB}
-
-    return ActivationMemory(
-        kept=activations(model, product_bytes, activation_checkpointing=False),
-        recomputed=activations(model, product_bytes, activation_checkpointing=True),
-        largest=largest(activation_checkpointing=False),
-        largest_recomputed=largest(activation_checkpointing=True),
+        for activation_checkpointing in (False, True)
     )
+    return PrecisionMemory(kept, recomputed)
 
 
-def _sides(bytes_kept: Activations) -> str:
-    return (
-        f"{prefixed(bytes_kept.source)}B per source token, "
-        f"{prefixed(bytes_kept.target)}B per target token"
-    )
+def _largest(memory: TrainingMemory) -> dict[int, int]:
+    """Return the tokens per side of the largest update in one micro-batch, by device memory."""
+    return {size: memory.largest_update(size * GB) for size in DEVICE_GB}
 
 
-def _tokens(memory: ActivationMemory) -> str:
-    """Describe the largest updates."""
-    return "; ".join(
-        f"{_rounded(memory.largest[size])} tokens per side in {size} GB, "
-        f"{_rounded(memory.largest_recomputed[size])} with --activation-checkpointing"
-        for size in DEVICE_GB
-    )
+def _described(memory: TrainingMemory) -> str:
+    """Describe the bytes per token and the largest updates."""
+    largest = ", ".join(f"{_rounded(n)} in {size} GB" for size, n in _largest(memory).items())
+    return f"{prefixed(memory.per_token)}B per token of both sides; updates of at most {largest}"
 
 
 def _rounded(tokens: int) -> str:
-    """Round tokens down to two digits: the estimate is within 15 percent."""
+    """Round tokens down to two digits: the estimate is right to 25 percent."""
     digits = max(len(str(tokens)) - 2, 0)
     return f"{tokens // 10**digits * 10**digits:,}"

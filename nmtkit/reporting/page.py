@@ -1,15 +1,189 @@
-"""A report as one HTML page without external files.
+"""Sections of a report as Markdown or as one HTML page, and the parts that all HTML pages share.
 
-The page is also well-formed XML.
+A page has no external files. Its Content-Security-Policy forbids loading anything and running any
+other script, whatever its texts contain. It is also well-formed XML.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import base64
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
 
-from nmtkit.reporting.document import Cell, Section, Table
-from nmtkit.reporting.html import base_style, package_file, policy
-from nmtkit.reporting.svg import Plot, draw
+from nmtkit.errors import ConfigError
+from nmtkit.reporting.svg import PALETTE, Plot, draw, xml_text
 from nmtkit.reporting.svg import style as plot_style
+from nmtkit.storage.disk_errors import creation_errors, disk_errors
+from nmtkit.storage.durable import make_folder, replace_file
+
+_NOT_IN_SCRIPTS = re.compile("[<>&\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+"""Characters of JSON that HTML or XML would read as markup, or that XML cannot hold."""
+
+
+def package_file(package: str, name: str) -> str:
+    """Return the text of a file of a package."""
+    return (files(package) / name).read_text("utf-8")
+
+
+def base_style() -> str:
+    """Return the style sheet of all pages: colours, texts, tables, and controls as keys."""
+    return PALETTE + package_file(__package__, "base.css")
+
+
+def document(title: str, origin: str, style: str, script: str, body: str) -> str:
+    """Return a page.
+
+    Args:
+        title, origin: plain text, above the body.
+        style: the rules that only this page has.
+        script: its script.
+        body: its elements.
+    """
+    all_style = base_style() + style
+    # XML would read the script as markup, and HTML reads the marks around it as comments.
+    marked_script = f"//<![CDATA[\n{script}//]]>"
+    parts = {
+        "policy": policy(all_style, marked_script),
+        "title": xml_text(title),
+        "origin": xml_text(origin),
+        "style": all_style,
+        "body": body,
+        "script": marked_script,
+    }
+    return filled(__package__, "page.html", parts)
+
+
+def filled(package: str, name: str, parts: Mapping[str, str]) -> str:
+    """Return a template of a package with its parts, which are markup."""
+    return Template(package_file(package, name)).substitute(parts)
+
+
+def policy(style: str, script: str) -> str:
+    """Return the Content-Security-Policy that permits only this inline style and script."""
+    return f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}"
+
+
+def embedded(data: str) -> str:
+    """Return JSON as the content of a script element, in HTML and in XML.
+
+    Markup, separators of lines, and characters that XML cannot hold are escaped, as JSON permits
+    within strings, where alone they occur.
+    """
+    return _NOT_IN_SCRIPTS.sub(lambda match: f"\\u{ord(match[0]):04x}", data)
+
+
+def check_is_free(path: Path, overwrite: bool) -> None:
+    """Raise ConfigError if a page exists and may not be replaced."""
+    with disk_errors(path):
+        if os.path.lexists(path) and not overwrite:
+            raise ConfigError(f"{path}: already exists; choose another name or add --overwrite")
+
+
+def write_page(path: Path, page: str) -> None:
+    """Write a page; its folder is created if missing.
+
+    Raises:
+        ConfigError: the path is impossible.
+        ResourceError: the file cannot be written.
+    """
+    parent = path.absolute().parent
+    with disk_errors(path):
+        if not parent.is_dir():
+            make_folder(parent)
+    with creation_errors(path):
+        replace_file(path, page.encode())
+
+
+def _hash(text: str) -> str:
+    """Return the source expression of an inline script or style."""
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+
+
+# Markdown reads underscores only at the ends of a word.
+_SPECIAL = re.compile(r"[\\`*<>\[\]~#&]|\b_|_\b")
+_MIN_WIDTH = 3  # of the rule below the header
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table: plain text; the best value is printed bold."""
+
+    text: str
+    is_best: bool = False
+
+
+NOTHING = Cell("-")
+"""The cell of an unknown or missing value."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Headers and rows of cells; the first cell of a row names the row.
+
+    Attributes:
+        headers, rows: its cells.
+        has_sentences: cells hold sentences, which are left-aligned, and wrapped on a page.
+    """
+
+    headers: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    has_sentences: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """A title with a table, sentences, or both below it."""
+
+    title: str
+    table: Table | None
+    sentences: Sequence[str]
+
+
+def markdown(sections: Sequence[Section]) -> list[str]:
+    """Return sections as lines of Markdown."""
+    lines = [line for section in sections for line in _markdown_section(section)]
+    return lines[:-1]  # an empty line ends each section
+
+
+def _markdown_section(section: Section) -> Iterator[str]:
+    yield f"## {markdown_text(section.title)}"
+    yield ""
+    if section.table is not None:
+        yield from _markdown_table(section.table)
+        yield ""
+    if section.sentences:
+        yield from (f"- {markdown_text(sentence)}" for sentence in section.sentences)
+        yield ""
+
+
+def _markdown_table(table: Table) -> Iterator[str]:
+    """Yield the lines of a table: first column left-aligned, numbers right-aligned."""
+    rows = [[_markdown_cell(Cell(header)) for header in table.headers]]
+    rows += [[_markdown_cell(cell) for cell in row] for row in table.rows]
+    widths = [max(_MIN_WIDTH, *map(len, column)) for column in zip(*rows, strict=True)]
+    left, *right = widths
+    align, end = (str.ljust, "-") if table.has_sentences else (str.rjust, ":")
+    rule = ["-" * left, *("-" * (width - 1) + end for width in right)]
+    for first, *others in (rows[0], rule, *rows[1:]):
+        padded = [align(text, width) for text, width in zip(others, right, strict=True)]
+        yield f"| {' | '.join([first.ljust(left), *padded])} |"
+
+
+def _markdown_cell(cell: Cell) -> str:
+    text = markdown_text(cell.text).replace("|", r"\|")
+    return f"**{text}**" if cell.is_best else text
+
+
+def markdown_text(text: str) -> str:
+    """Return a text in which nothing is markup of Markdown."""
+    return _SPECIAL.sub(r"\\\g<0>", text)
+
 
 Figure = Mapping[str, Plot]
 """The same curves over each quantity of the x axis, by its name."""
@@ -17,33 +191,21 @@ Figure = Mapping[str, Plot]
 
 def page(
     title: str,
+    verdict: str,
     origin: str,
     overview: Sequence[Section],
     figures: Sequence[Figure],
     details: Sequence[Section],
 ) -> str:
-    """Return a page: title, origin, overview sections, figures, detail sections.
+    """Return a page: title, verdict, origin, overview sections, figures, detail sections.
 
     All figures have plots over the same quantities. The reader chooses one of them.
     """
     quantities = list(figures[0]) if figures else []
-    style = base_style() + package_file(__package__, "report.css") + plot_style()
+    style = package_file(__package__, "report.css") + plot_style()
     style += "".join(map(_choice_rule, quantities))
-    # XML would read the script as markup, and HTML reads the marks around it as comments.
-    script = f"//<![CDATA[\n{package_file(__package__, 'report.js')}//]]>"
-    lines = [
-        "<!DOCTYPE html>",
-        '<html lang="en">',
-        "<head>",
-        '<meta charset="utf-8"/>',
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy(style, script))}"/>',
-        '<meta name="viewport" content="width=device-width, initial-scale=1"/>',
-        f"<title>{escape(title)}</title>",
-        f"<style>{style}</style>",
-        "</head>",
-        "<body>",
-        f"<h1>{escape(title)}</h1>",
-        f'<p class="origin">{escape(origin)}</p>',
+    body = [
+        f'<p class="verdict">{xml_text(verdict)}</p>',
         *map(_section, overview),
         "<section>",
         "<h2>Curves</h2>",
@@ -53,11 +215,8 @@ def page(
         "</div>",
         "</section>",
         *map(_section, details),
-        f'<script type="module">{script}</script>',
-        "</body>",
-        "</html>",
     ]
-    return "\n".join(lines) + "\n"
+    return document(title, origin, style, package_file(__package__, "report.js"), "\n".join(body))
 
 
 def _choice(quantities: Sequence[str]) -> list[str]:

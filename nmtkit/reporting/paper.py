@@ -6,11 +6,10 @@ Source: Vaswani et al. 2017, "Attention Is All You Need" (arXiv 1706.03762v7).
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nmtkit.config.fields import recipe_of
 from nmtkit.config.presets import PRESET_OF_ROW, PRESETS
-from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.schema import TrainRecipe, recipe_of
 from nmtkit.config.training import ModelConfig
-from nmtkit.reporting.document import NOTHING, Cell, Section, Table
+from nmtkit.reporting.page import NOTHING, Cell, Section, Table
 from nmtkit.reporting.run_tables import operations_cell
 from nmtkit.reporting.runs import Run
 
@@ -93,14 +92,13 @@ TABLE_3 = {
 }
 """Rows by name; the rows of each of the paper's groups are numbered from 1."""
 
-_HEADERS = ("model", "languages", "BLEU", "FLOPs by time", "FLOPs")
+_HEADERS = ("model", "languages", "BLEU", "FLOPs")
 _NOTES = (
     "BLEU: the paper's is on newstest2014, tokenised, compounds split; a run's is its best "
     "sacreBLEU on its validation set, which differs; nmtkit score --metric paper-bleu computes "
     "the paper's",
-    "FLOPs by time: training time x devices x sustained rate of a device: the paper's figures for "
-    "its GPUs, nine tenths of the peak for later GPUs; no rate is known for CPUs",
-    "FLOPs: matrix products, forward and backward, counted from the model's shape",
+    "FLOPs: the paper's are training time x GPUs x sustained rate of a GPU; a run's are matrix "
+    "products, forward and backward, counted from the model's shape",
 )
 
 
@@ -112,7 +110,6 @@ def table2(runs: Sequence[Run]) -> Section:
             Cell(system.languages),
             Cell(f"{system.bleu:.2f}"),
             operations_cell(system.operations),
-            NOTHING,
         ]
         for system in TABLE_2
     ]
@@ -121,7 +118,6 @@ def table2(runs: Sequence[Run]) -> Section:
             Cell(run.name),
             Cell(run.languages) if run.languages else NOTHING,
             _bleu(run),
-            operations_cell(run.paper_operations),
             operations_cell(run.operations),
         ]
         for run in runs

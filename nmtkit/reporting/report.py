@@ -1,36 +1,62 @@
-"""The report on training runs, as Markdown or as an HTML page with plots.
+"""The report on training runs: its sections, its plots, and how it is written.
 
-The composition root of this folder: it chooses the sections, their order and the output format.
-A module of its own: the command that imports it stays thin.
+The plots are of loss, nll, scores, speed and learning rate; each has its curves over the updates,
+the time and the tokens of training.
 """
 
-from collections.abc import Sequence
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
+from operator import itemgetter
 from pathlib import Path
+from typing import TypeVar
 
-from nmtkit.reporting import html
-from nmtkit.reporting.curves import figures
-from nmtkit.reporting.document import Section, markdown
-from nmtkit.reporting.origins import dates_of, origins
-from nmtkit.reporting.page import page
+from nmtkit.config.metrics import METRICS, NLL
+from nmtkit.reporting import page
+from nmtkit.reporting.page import Section, check_is_free, markdown, markdown_text
 from nmtkit.reporting.paper import table2
-from nmtkit.reporting.run_tables import samples, settings, summary, validations
-from nmtkit.reporting.runs import Run
-from nmtkit.reporting.warnings import warnings
+from nmtkit.reporting.run_tables import (
+    Groups,
+    comparable_by,
+    comparable_by_training_loss,
+    dates_of,
+    origins,
+    samples,
+    settings,
+    split_evenly,
+    summary,
+    validations,
+    warnings,
+)
+from nmtkit.reporting.runs import Run, validated_metrics
+from nmtkit.reporting.svg import Curve, Plot, Points
+from nmtkit.reporting.verdict import verdict
 from nmtkit.version import __version__
+
+Item = TypeVar("Item")
+
+MAX_POINTS = 500
+"""Points per curve; a screen shows no more."""
+
+_MAX_KEPT_PER_BUCKET = 5
 
 
 @dataclass(frozen=True)
 class Report:
-    """The sections of a report.
+    """The verdict and the sections of a report.
 
     Attributes:
         runs: the runs.
+        verdict: a sentence about them.
         overview: the sections before the plots.
         details: the sections after them.
     """
 
     runs: Sequence[Run]
+    verdict: str
     overview: Sequence[Section]
     details: Sequence[Section]
 
@@ -40,17 +66,20 @@ def report_on(runs: Sequence[Run], with_paper: bool) -> Report:
 
     Args:
         runs: the runs.
-        with_paper: add the paper's table 2 at the end.
+        with_paper: add the costs that the paper compares, and its table 2 at the end.
+
+    Raises:
+        ConfigError: SACREBLEU_SEED is not valid.
     """
     compared = [settings(runs)] if len(runs) > 1 else []
     paper = [table2(runs)] if with_paper else []
     details = [*compared, validations(runs), *samples(runs), *origins(runs), *paper]
-    return Report(runs, [summary(runs), warnings(runs)], details)
+    return Report(runs, verdict(runs), [summary(runs, with_paper), warnings(runs)], details)
 
 
 def markdown_of(report: Report) -> list[str]:
     """Return a report without its plots as lines of Markdown."""
-    return markdown([*report.overview, *report.details])
+    return [markdown_text(report.verdict), "", *markdown([*report.overview, *report.details])]
 
 
 def write_page(report: Report, path: Path, overwrite: bool) -> None:
@@ -65,9 +94,148 @@ def write_page(report: Report, path: Path, overwrite: bool) -> None:
         ConfigError: the file exists and `overwrite` is off, or the path is impossible.
         ResourceError: the file cannot be written.
     """
-    html.check_is_free(path, overwrite)
+    check_is_free(path, overwrite)
     title = f"Training of {', '.join(run.name for run in report.runs)}"
     dates = [f"started {one}" for one in [dates_of(report.runs)] if one]
     origin = " \u00b7 ".join([*dates, f"nmtkit {__version__}"])
-    text = page(title, origin, report.overview, figures(report.runs), report.details)
-    html.write_page(path, text)
+    plots = figures(report.runs)
+    text = page.page(title, report.verdict, origin, report.overview, plots, report.details)
+    page.write_page(path, text)
+
+
+@dataclass(frozen=True)
+class XAxis:
+    """A quantity that grows with the updates of a run.
+
+    Attributes:
+        totals: returns it at each training record.
+        units: the names of its units, with their sizes from large to small.
+    """
+
+    totals: Callable[[Run], Sequence[float]]
+    units: Mapping[str, float]
+
+    def over(self, runs: Sequence[Run], plot: Plot) -> Plot:
+        """Return a plot over this quantity from a plot of the runs over updates."""
+        totals = [self.totals(run) for run in runs]
+        most = max(total[-1] for total in totals)
+        *larger, (unit, _) = self.units.items()
+        unit = next((name for name, size in larger if most >= size), unit)
+        curves = []
+        for run, total, curve in zip(runs, totals, plot.curves, strict=True):
+            known = [(0, 0), *zip((one.update for one in run.training), total, strict=True)]
+            points = [(_interpolated(x, known) / self.units[unit], y) for x, y in curve.points]
+            curves.append(Curve(curve.name, points))
+        return Plot(plot.title, curves, plot.from_zero, unit)
+
+
+X_AXES = {
+    "updates": XAxis(lambda run: [one.update for one in run.training], {"updates": 1}),
+    "time": XAxis(
+        lambda run: [one.elapsed_s for one in run.training],
+        {"hours": 3600, "minutes": 60, "seconds": 1},
+    ),
+    "tokens": XAxis(
+        lambda run: [
+            *accumulate(one.num_source_tokens + one.num_target_tokens for one in run.training)
+        ],
+        {"billion tokens": 1e9, "million tokens": 1e6, "thousand tokens": 1e3, "tokens": 1},
+    ),
+}
+"""The quantities of the x axis; time is that of all sessions, and tokens are of both sides."""
+
+
+def figures(runs: Sequence[Run]) -> list[dict[str, Plot]]:
+    """Return the plots of all runs over each of X_AXES, without empty ones."""
+    return [{name: axis.over(runs, plot) for name, axis in X_AXES.items()} for plot in _plots(runs)]
+
+
+def _plots(runs: Sequence[Run]) -> list[Plot]:
+    """Return the plots over updates."""
+    wanted = [
+        _plot(
+            "Training loss, label-smoothed, nats per token"
+            + _caveat(comparable_by_training_loss(runs)),
+            runs,
+            _training_loss,
+            False,
+        ),
+        _plot("Dev nll, nats per token" + _caveat(comparable_by(NLL, runs)), runs, _dev_nll, False),
+        *(
+            _plot(
+                f"Dev {METRICS[metric].label}" + _caveat(comparable_by(metric, runs)),
+                runs,
+                partial(_dev_scores, metric),
+                False,
+            )
+            for metric in validated_metrics(runs)
+        ),
+        _plot("Speed, source and target tokens per second", runs, _speed, True),
+        _plot("Learning rate", runs, _learning_rate, True),
+    ]
+    return [plot for plot in wanted if any(curve.finite for curve in plot.curves)]
+
+
+def _interpolated(x: float, known: Points) -> float:
+    """Return y at x, between the known points, which ascend; beyond the last one, its y."""
+    index = min(bisect_left(known, x, key=itemgetter(0)), len(known) - 1)
+    end, high = known[index]
+    if index == 0 or x >= end:
+        return high
+    start, low = known[index - 1]
+    return low + (x - start) / (end - start) * (high - low)
+
+
+def thinned(points: Points, max_points: int) -> Points:
+    """Thin a curve to at most `max_points` points, keeping its outline.
+
+    Each bucket keeps its first, last, lowest and highest point, and the first that is not finite.
+    """
+    if len(points) <= max_points:
+        return points
+    parts = split_evenly(points, max_points // _MAX_KEPT_PER_BUCKET)
+    return [part[index] for part in parts for index in _extremes(part)]
+
+
+def _caveat(groups: Groups) -> str:
+    """Return the end of the title of a plot whose curves do not all compare."""
+    return " (not comparable)" if len(groups) > 1 else ""
+
+
+def _plot(
+    title: str, runs: Sequence[Run], points: Callable[[Run], Points], from_zero: bool
+) -> Plot:
+    curves = [Curve(run.name, thinned(points(run), MAX_POINTS)) for run in runs]
+    return Plot(title, curves, from_zero)
+
+
+def _training_loss(run: Run) -> Points:
+    return [(record.update, record.loss) for record in run.training]
+
+
+def _dev_nll(run: Run) -> Points:
+    return [(record.update, record.nll) for record in run.validations]
+
+
+def _dev_scores(metric: str, run: Run) -> Points:
+    return [(record.update, record.scores.get(metric, math.nan)) for record in run.validations]
+
+
+def _speed(run: Run) -> Points:
+    return [(record.update, record.tokens_per_second) for record in run.training]
+
+
+def _learning_rate(run: Run) -> Points:
+    return [(record.update, record.learning_rate) for record in run.training]
+
+
+def _extremes(points: Points) -> list[int]:
+    """Return the indices of the kept points, ascending."""
+    heights = [height for _, height in points]
+    finite = [height for height in heights if math.isfinite(height)]
+    kept = {0, len(points) - 1}
+    if finite:
+        kept |= {heights.index(min(finite)), heights.index(max(finite))}
+    if len(finite) < len(heights):
+        kept.add(next(i for i, height in enumerate(heights) if not math.isfinite(height)))
+    return sorted(kept)

@@ -1,29 +1,143 @@
-"""The tables of a report: results and costs, settings that differ, validations by update."""
+"""The tables of a report on runs, and its warnings: what may be compared, and what differs.
+
+Results and costs, settings that differ, validations by update, dates and machines.
+"""
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise, takewhile
+from typing import TypeVar
 
-from nmtkit.config.fields import fields_of, values_of
 from nmtkit.config.metrics import METRICS, NLL, cost
-from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.schema import TrainRecipe, fields_of, values_of
 from nmtkit.config.toml import literal
-from nmtkit.reporting.comparing import comparable_by
-from nmtkit.reporting.curves import split_evenly
-from nmtkit.reporting.document import NOTHING, Cell, Section, Table
+from nmtkit.progress.records import SessionRecord, ValidationRecord
+from nmtkit.reporting.page import NOTHING, Cell, Section, Table
 from nmtkit.reporting.runs import Run, signatures, validated_metrics
-from nmtkit.units import duration
+from nmtkit.units import SECONDS_PER_MINUTE, counted, duration, printable
 
-_PROGRESS = ("run", "updates", "epoch", "time", "best dev nll", "perplexity")
-_COSTS = ("tokens/s", "skipped", "device-hours", "FLOPs", "FLOPs by time")
-_NOTES = (
-    "time: of all sessions, validation included; tokens/s: source and target tokens, "
-    "without validation; skipped: updates whose gradients were not finite",
-    "device-hours: time x number of ranks",
-    "FLOPs: matrix products, forward and backward, counted from the model's shape",
-    "FLOPs by time: the paper's count, device-hours x sustained rate of a device; no rate is "
-    "known for CPUs",
+Item = TypeVar("Item")
+
+Groups = list[list[Run]]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A property that runs must share, or a result does not compare them.
+
+    Attributes:
+        properties: names the property of several runs.
+        of: returns the property of a run; None = not recorded.
+        consequence: what cannot be compared without it.
+        is_shown: sentences show the property itself.
+    """
+
+    properties: str
+    of: Callable[[Run], object]
+    consequence: str
+    is_shown: bool = True
+
+    def split(self, runs: Sequence[Run]) -> Groups:
+        """Split runs into groups that share the property; each unknown one is a group."""
+        groups: dict[object, list[Run]] = {}
+        for run in runs:
+            value = self.of(run)
+            groups.setdefault(run.name if value is None else (value,), []).append(run)
+        return list(groups.values())
+
+    def difference(self, groups: Groups) -> str:
+        """Return a clause that names the groups of `split` and what they differ in."""
+        values = [self.of(group[0]) for group in groups]
+        verb = "differ" if len({*values} - {None}) > 1 else "are not known to be equal"
+        named = []
+        for group, value in zip(groups, values, strict=True):
+            shown = "not recorded" if value is None else f"{value}" * self.is_shown
+            named.append(", ".join(run.name for run in group) + (f": {shown}" if shown else ""))
+        return f"{self.properties} {verb} ({'; '.join(named)})"
+
+
+_NOTHING = "neither nll, perplexity nor scores can be compared between these runs"
+_NO_NLL = (
+    "nll and perplexity, which are per token, cannot be compared between these runs; scores of "
+    "translations can"
 )
+_LANGUAGES = Condition("the languages", lambda run: run.languages, _NOTHING)
+_TEXT = Condition("the validation texts", lambda run: run.validation_text, _NOTHING, is_shown=False)
+_VOCABULARY = Condition("the vocabularies", lambda run: run.codec, _NO_NLL, is_shown=False)
+_PAIRS = Condition(
+    "the numbers of validation pairs within --max-length", lambda run: run.validation_pairs, _NO_NLL
+)
+_LABEL_SMOOTHING = Condition(
+    "the values of --label-smoothing",
+    lambda run: run.recipe.training.label_smoothing,
+    "the training loss cannot be compared between these runs",
+)
+_TRAINING_LOSS = (_LANGUAGES, _VOCABULARY, _LABEL_SMOOTHING)
+
+
+def comparable_by(metric: str, runs: Sequence[Run]) -> Groups:
+    """Split the runs with a validation by nll or a metric into groups that it compares."""
+    return _split([run for run in runs if run.best(metric)], _conditions(metric))
+
+
+def comparable_by_training_loss(runs: Sequence[Run]) -> Groups:
+    """Split runs into groups that the training loss compares."""
+    return _split(runs, _TRAINING_LOSS)
+
+
+def differences(runs: Sequence[Run]) -> list[str]:
+    """Return a sentence per difference that keeps results of runs from being compared."""
+    found = [
+        one
+        for metric in (NLL, *validated_metrics(runs))
+        for one in _differences([run for run in runs if run.best(metric)], _conditions(metric))
+    ]
+    found += _differences(runs, _TRAINING_LOSS)
+    return list(dict.fromkeys(f"{text}, so {condition.consequence}" for condition, text in found))
+
+
+def obstacles(metric: str, runs: Sequence[Run]) -> list[str]:
+    """Return a clause per difference that keeps a result of runs from being compared."""
+    return [text for _, text in _differences(runs, _conditions(metric))]
+
+
+def _conditions(metric: str) -> tuple[Condition, ...]:
+    if metric == NLL:
+        return (_LANGUAGES, _TEXT, _VOCABULARY, _PAIRS)
+    label = METRICS[metric].label
+    signature = Condition(
+        f"the signatures of {label}",
+        partial(_signature, metric),
+        "it cannot be compared between these runs",
+    )
+    return (_LANGUAGES, _TEXT, signature)
+
+
+def _signature(metric: str, run: Run) -> str | None:
+    """Return the signature of a metric in a run, all of them if it changed; None without any."""
+    return " and ".join(signatures([run], metric)) or None
+
+
+def _split(runs: Sequence[Run], conditions: Sequence[Condition]) -> Groups:
+    groups = [list(runs)]
+    for condition in conditions:
+        groups = [part for group in groups for part in condition.split(group)]
+    return groups
+
+
+def _differences(
+    runs: Sequence[Run], conditions: Sequence[Condition]
+) -> Iterator[tuple[Condition, str]]:
+    """Yield a condition and a clause for each group that it splits after the earlier ones."""
+    for number, condition in enumerate(conditions):
+        for group in _split(runs, conditions[:number]):
+            parts = condition.split(group)
+            if len(parts) > 1:
+                yield condition, condition.difference(parts)
+
 
 _SECONDS_PER_HOUR = 3600
 _FEW_HOURS = 0.01
@@ -32,18 +146,42 @@ _MAX_ROWS = 12
 """Rows of the table of validations; the best of several runs may need more."""
 
 
-def summary(runs: Sequence[Run]) -> Section:
-    """Return the table of results and costs; the best of comparable results are bold."""
-    metrics = validated_metrics(runs)
-    labels = [f"best {METRICS[metric].label}" for metric in metrics]
-    bests = [_bests(metric, runs) for metric in (NLL, *metrics)]
-    results = zip(map(_progress, runs), *bests, map(_cost, runs), strict=True)
-    rows = [
-        [Cell(run.name), *(cell for part in parts for cell in part)]
-        for run, parts in zip(runs, results, strict=True)
-    ]
-    notes = [*_bold("bold: the best of the runs that can be compared", rows), *_NOTES]
-    return Section("Summary", Table((*_PROGRESS, *labels, *_COSTS), rows), notes)
+def summary(runs: Sequence[Run], with_costs: bool) -> Section:
+    """Return the table of results; the best of comparable results are bold.
+
+    Args:
+        runs: the runs.
+        with_costs: add the costs that the paper compares.
+    """
+    columns = [*_columns_of_summary(runs), *(_costs(runs) if with_costs else [])]
+    rows = list(zip(*(cells for _, cells, _ in columns), strict=True))
+    notes = "; ".join(f"{header}: {note}" for header, _, note in columns if note)
+    bold = _bold("bold: the best of the runs that can be compared", rows)
+    return Section("Summary", Table([header for header, *_ in columns], rows), [*bold, notes])
+
+
+def _columns_of_summary(runs: Sequence[Run]) -> Iterator[tuple[str, list[Cell], str]]:
+    """Yield the header, cells and note of each column."""
+    yield "run", [Cell(run.name) for run in runs], ""
+    yield "updates", [Cell(f"{run.last.update:,}") for run in runs], ""
+    if any(run.recipe.training.max_epochs for run in runs):
+        yield "epoch", [Cell(f"{run.last.epoch:,}") for run in runs], ""
+    yield "time", [Cell(duration(_seconds(run))) for run in runs], "with validation, all sessions"
+    for metric in (NLL, *validated_metrics(runs)):
+        label = "dev nll" if metric == NLL else METRICS[metric].label
+        yield f"best {label}", _bests(metric, runs), ""
+    yield "tokens/s", [*map(_speed, runs)], "of both sides, without validation"
+    if any(run.last.skipped_updates for run in runs):
+        skipped = [Cell(f"{run.last.skipped_updates:,}") for run in runs]
+        yield "skipped", skipped, "updates whose gradients were not finite"
+
+
+def _costs(runs: Sequence[Run]) -> Iterator[tuple[str, list[Cell], str]]:
+    """Yield the columns of costs, as `_columns_of_summary`."""
+    hours = [Cell(_hours(_device_seconds(run))) for run in runs]
+    yield "device-hours", hours, "time x number of ranks"
+    note = "matrix products, forward and backward, counted from the model's shape"
+    yield "FLOPs", [operations_cell(run.operations) for run in runs], note
 
 
 def settings(runs: Sequence[Run]) -> Section:
@@ -109,9 +247,8 @@ def operations_cell(operations: float | None) -> Cell:
     return NOTHING if operations is None else Cell(f"{operations:.1e}")
 
 
-def _progress(run: Run) -> list[Cell]:
-    last = run.last
-    return [Cell(f"{last.update:,}"), Cell(f"{last.epoch:,}"), Cell(duration(last.elapsed_s))]
+def _seconds(run: Run) -> float:
+    return run.last.elapsed_s + sum(record.took_s for record in run.validations)
 
 
 def _bold(note: str, rows: Sequence[Sequence[Cell]]) -> list[str]:
@@ -119,19 +256,18 @@ def _bold(note: str, rows: Sequence[Sequence[Cell]]) -> list[str]:
     return [note] if any(cell.is_best for row in rows for cell in row) else []
 
 
-def _bests(metric: str, runs: Sequence[Run]) -> list[list[Cell]]:
-    """Return the cells of each run's best validation by a metric."""
+def _bests(metric: str, runs: Sequence[Run]) -> list[Cell]:
+    """Return the cell of each run's best validation by a metric."""
     winners = {run.name for group in comparable_by(metric, runs) for run in _winners(metric, group)}
 
-    def cells(run: Run) -> list[Cell]:
-        best, is_best = run.best(metric), run.name in winners
+    def cell(run: Run) -> Cell:
+        best = run.best(metric)
         if best is None:
-            return [NOTHING] * (2 if metric == NLL else 1)
+            return NOTHING
         value = f"{best.nll:.4f}" if metric == NLL else f"{best.scores[metric]:.2f}"
-        found = [Cell(f"{value} at {best.update:,}", is_best)]
-        return [*found, Cell(f"{best.perplexity:,.2f}", is_best)] if metric == NLL else found
+        return Cell(f"{value} at {best.update:,}", run.name in winners)
 
-    return [cells(run) for run in runs]
+    return [cell(run) for run in runs]
 
 
 def _winners(metric: str, group: Sequence[Run]) -> list[Run]:
@@ -143,26 +279,26 @@ def _winners(metric: str, group: Sequence[Run]) -> list[Run]:
     return [run for one, run in costs if one == lowest < math.inf] if len(costs) > 1 else []
 
 
-def _cost(run: Run) -> list[Cell]:
+def _speed(run: Run) -> Cell:
     counts = [record.num_source_tokens + record.num_target_tokens for record in run.training]
     seconds = sum(
         count / record.tokens_per_second
         for count, record in zip(counts, run.training, strict=True)
         if record.tokens_per_second
     )
-    num_tokens = sum(counts)
+    return Cell(f"{sum(counts) / seconds:,.0f}") if seconds else NOTHING
+
+
+def _device_seconds(run: Run) -> float:
     starts = [0.0, *(record.elapsed_s for record in run.training)]
-    device_seconds = sum(
+    seconds = sum(
         (record.elapsed_s - start) * record.ranks
         for start, record in zip(starts, run.training, strict=False)
     )
-    return [
-        Cell(f"{num_tokens / seconds:,.0f}") if seconds else NOTHING,
-        Cell(f"{run.last.skipped_updates:,}"),
-        Cell(_hours(device_seconds)),
-        operations_cell(run.operations),
-        operations_cell(run.paper_operations),
-    ]
+    for validation in run.validations:  # by the ranks that trained its update
+        later = (one.ranks for one in run.training if one.update >= validation.update)
+        seconds += validation.took_s * next(later, run.last.ranks)
+    return seconds
 
 
 def _hours(seconds: float) -> str:
@@ -213,3 +349,139 @@ def _required(run: Run) -> Iterator[int]:
     best = (run.best(metric) for metric in (NLL, *validated_metrics([run])))
     yield from (record.update for record in best if record)
     yield from (record.update for record in run.validations[-1:])
+
+
+_MIN_RISES = 3
+"""Fewer rises of nll in a row may be noise."""
+
+
+def warnings(runs: Sequence[Run]) -> Section:
+    """Return the section of warnings."""
+    texts = [f"{run.name}: {text}" for run in runs for text in _about(run)]
+    return Section("Warnings", None, [*texts, *differences(runs)] or ["none"])
+
+
+def _about(run: Run) -> Iterator[str]:
+    rise = _final_rise(run.validations)
+    if len(rise) > _MIN_RISES:
+        yield (
+            f"dev nll has been rising for {len(rise) - 1} validations, from {rise[0].nll:.4f} at "
+            f"update {rise[0].update:,} to {rise[-1].nll:.4f} at update {rise[-1].update:,}"
+        )
+    if run.last.skipped_updates:
+        yield f"updates skipped because gradients were not finite: {run.last.skipped_updates:,}"
+    unfit = [record.update for record in run.training if not math.isfinite(record.loss)]
+    if unfit:
+        yield f"training loss is not finite in {len(unfit):,} records, first at update {unfit[0]:,}"
+    for metric in validated_metrics([run]):
+        if len(signatures([run], metric)) > 1:
+            yield (
+                f"the signature of {METRICS[metric].label} changed between validations, so they "
+                f"cannot be compared: {' and '.join(signatures([run], metric))}"
+            )
+    if not is_finished(run):
+        yield (
+            f"not finished: {run.last.update:,} of {run.recipe.training.max_updates:,} updates at "
+            f"the last record, after {duration(run.last.elapsed_s)}; if it is not training now, "
+            "run the same nmtkit train command to resume it"
+        )
+
+
+def _final_rise(validations: Sequence[ValidationRecord]) -> Sequence[ValidationRecord]:
+    """Return the last validations, from the one since which nll has only risen."""
+    start = len(validations) - 1
+    while start > 0 and validations[start - 1].nll < validations[start].nll:
+        start -= 1
+    return validations[start:]
+
+
+def is_finished(run: Run) -> bool:
+    """Return whether the records of a run show that its recipe's end is reached."""
+    training, validation, last = run.recipe.training, run.recipe.validation, run.last
+    # A run ends with a validation: one at the last update shows that the epoch is complete.
+    is_validated = not validation.validate_every or last.update == _last_validated(run)
+    return (
+        last.update >= training.max_updates
+        or 0 < training.max_minutes * SECONDS_PER_MINUTE <= last.elapsed_s
+        or (0 < training.max_epochs <= last.epoch and is_validated)
+        or 0 < validation.patience <= _num_stale(run)
+    )
+
+
+def _last_validated(run: Run) -> int:
+    return run.validations[-1].update if run.validations else 0
+
+
+def _num_stale(run: Run) -> int:
+    """Count the validations since the last new best."""
+    stale = takewhile(lambda one: not one.is_best, reversed(run.validations))
+    return sum(1 for _ in stale)
+
+
+def split_evenly(items: Sequence[Item], count: int) -> list[Sequence[Item]]:
+    """Split a sequence into `count` parts whose lengths differ by at most one."""
+    ends = [len(items) * number // count for number in range(count + 1)]
+    return [items[start:end] for start, end in pairwise(ends)]
+
+
+_SHOWN_DIGITS = 12
+"""Digits of a fingerprint."""
+
+
+def origins(runs: Sequence[Run]) -> list[Section]:
+    """Return the table of dates, machines and data; none if nothing of it is recorded."""
+    rows = [
+        [Cell(name), *(Cell(text) if text else NOTHING for text in texts)]
+        for name, of in _PROPERTIES.items()
+        if any(texts := [of(run) for run in runs])
+    ]
+    table = Table(("", *(run.name for run in runs)), rows, has_sentences=True)
+    return [Section("Machine and data", table, [])] if rows else []
+
+
+def dates_of(runs: Sequence[Run]) -> str:
+    """Return the dates of the first and the last session; empty if there is none."""
+    days = sorted({_day(session) for run in runs for session in run.sessions})
+    return " to ".join(dict.fromkeys([*days[:1], *days[-1:]]))
+
+
+def _of_sessions(describe: Callable[[SessionRecord], str]) -> Callable[[Run], str]:
+    """Return a property whose different values in a run's sessions are listed."""
+    return lambda run: printable(", then ".join(dict.fromkeys(map(describe, run.sessions))))
+
+
+def _day(session: SessionRecord) -> str:
+    return session.started.partition("T")[0]
+
+
+def _started(run: Run) -> str:
+    """Return when the first and the last session started, and the number of sessions."""
+    times = [one.started[:16].replace("T", " ") for one in run.sessions]
+    several = f"; {counted(len(times), 'sessions')}, the last one {times[-1]}" if times[1:] else ""
+    return f"{times[0]} UTC{several}" if times else ""
+
+
+def _device(session: SessionRecord) -> str:
+    return f"{session.ranks} x {session.device}" if session.ranks > 1 else session.device
+
+
+def _processor(session: SessionRecord) -> str:
+    threads = counted(session.threads, "threads")
+    return f"{session.processor}, {threads}" if session.processor else threads
+
+
+def _software(session: SessionRecord) -> str:
+    return f"nmtkit {session.nmtkit}, PyTorch {session.torch}, Python {session.python}"
+
+
+_PROPERTIES: dict[str, Callable[[Run], str]] = {
+    "started": _started,
+    "device": _of_sessions(_device),
+    "CPU": _of_sessions(_processor),
+    "software": _of_sessions(_software),
+    "dataset": _of_sessions(lambda session: session.data),
+    "fingerprint of the dataset": lambda run: (run.dataset or "")[:_SHOWN_DIGITS],
+    "languages": lambda run: run.languages or "",
+    "validation pairs": lambda run: f"{run.validation_pairs:,}" if run.validation_pairs else "",
+    "parameters": lambda run: f"{run.num_parameters:,}" if run.num_parameters else "",
+}

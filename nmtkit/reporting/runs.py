@@ -1,18 +1,20 @@
 """Training runs read from their folders: settings, records, facts about the newest checkpoint."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from nmtkit.config.metrics import METRICS, NLL, cost
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.errors import ConfigError
+from nmtkit.evaluation.metric import Statistics
 from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.progress.records import SessionRecord, TrainingRecord, ValidationRecord
 from nmtkit.storage.disk_errors import disk_errors
 from nmtkit.storage.manifest import load
-from nmtkit.storage.run_folder import CHECKPOINTS, RunFolder
+from nmtkit.storage.run_folder import CHECKPOINTS, RunFolder, ValidationLines
+from nmtkit.units import printable
 
 
 @dataclass(frozen=True)
@@ -24,11 +26,12 @@ class Run:
         recipe: the settings of its latest session.
         training: its training records, at least one.
         validations: its validation records.
-        sessions: its session records; none in old logs.
+        sessions: its session records.
+        lines: by metric, lines of a validation; see `statistics`.
         num_parameters: parameters of its model; None without a checkpoint.
         codec: the fingerprint of its codec; None without a checkpoint.
         dataset: the fingerprint of its training data; None without a checkpoint.
-        languages: such as "en-de"; None without a checkpoint or in old checkpoints.
+        languages: such as "en-de"; None without a checkpoint.
         validation_text: the fingerprint of its validation text; None as for languages.
         validation_pairs: the number of pairs whose nll is measured; None as for languages.
     """
@@ -38,6 +41,7 @@ class Run:
     training: Sequence[TrainingRecord]
     validations: Sequence[ValidationRecord]
     sessions: Sequence[SessionRecord]
+    lines: Mapping[str, ValidationLines]
     num_parameters: int | None
     codec: str | None
     dataset: str | None
@@ -51,18 +55,22 @@ class Run:
         return self.training[-1]
 
     @property
-    def operations(self) -> float | None:
-        """Floating-point operations, counted from the shape; None if a record lacks them."""
-        return _known_sum(record.operations for record in self.training)
-
-    @property
-    def paper_operations(self) -> float | None:
-        """Floating-point operations by time, as the paper counts; None if a record lacks them."""
-        return _known_sum(record.paper_operations for record in self.training)
+    def operations(self) -> float:
+        """Floating-point operations, counted from the shape."""
+        return sum(record.operations for record in self.training)
 
     def best(self, metric: str) -> ValidationRecord | None:
         """Return the best validation by nll or a metric, the earliest of equals; or None."""
         return _best(metric, self.validations)
+
+    def statistics(self, metric: str) -> Statistics | None:
+        """Return the statistics of the lines of the best validation by a metric, if it has them."""
+        best, lines = self.best(metric), self.lines.get(metric)
+        if best is None or lines is None:
+            return None
+        logged = best.update, best.scores[metric], best.signatures.get(metric)
+        is_best = logged == (lines.update, lines.score, lines.signature)
+        return lines.statistics if is_best else None
 
     @property
     def best_with_samples(self) -> ValidationRecord | None:
@@ -133,6 +141,7 @@ def _read(path: Path, name: str) -> Run:
         training=training,
         validations=[record for record in records if isinstance(record, ValidationRecord)],
         sessions=[record for record in records if isinstance(record, SessionRecord)],
+        lines=run.read_validation_lines(),
         num_parameters=manifest.get("parameters"),
         codec=manifest.get("codec"),
         dataset=provenance.get("dataset"),
@@ -142,24 +151,12 @@ def _read(path: Path, name: str) -> Run:
     )
 
 
-def _known_sum(numbers: Iterable[float | None]) -> float | None:
-    """Return the sum of numbers; None if one is None."""
-    known = list(numbers)
-    return None if None in known else sum(filter(None, known))
-
-
 def _names(paths: Sequence[Path]) -> list[str]:
-    """Return the folder name of each run, or its path if several folders share the name."""
-    folders = [path.absolute().name for path in paths]
-    times = Counter(folders)
-    return [
-        printable(str(path) if times[folder] > 1 else folder)
-        for path, folder in zip(paths, folders, strict=True)
-    ]
+    """Return the folder name of each run, with as much of its path as names it alone."""
+    parts = [path.absolute().parts for path in paths]
 
+    def is_unique(end: tuple[str, ...]) -> bool:
+        return sum(one[-len(end) :] == end for one in parts) == 1
 
-def printable(text: str) -> str:
-    """Replace control characters and lone surrogates by escape sequences."""
-    return "".join(
-        one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
-    )
+    ends = ((one[-count:] for count in range(1, len(one) + 1)) for one in parts)
+    return [printable(str(Path(*next(filter(is_unique, one))))) for one in ends]

@@ -4,9 +4,7 @@ model_summary.py has the figures of a model that is not trained yet, nmtkit/data
 a dataset.
 """
 
-import dataclasses
 import json
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +13,13 @@ from typing import Any
 from nmtkit.data.audit import describe as describe_dataset
 from nmtkit.data.binary import FORMAT as DATASET_FORMAT
 from nmtkit.errors import ConfigError, DamagedError
-from nmtkit.progress.metrics_log import MetricsLog, json_value
+from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.progress.records import TrainingRecord, ValidationRecord
 from nmtkit.reporting.model_summary import aligned, shape_text
-from nmtkit.reporting.runs import printable
 from nmtkit.storage.disk_errors import disk_errors
 from nmtkit.storage.durable import format_of, read_manifest
-from nmtkit.storage.manifest import MANIFEST, Json
+from nmtkit.storage.json_data import encode
+from nmtkit.storage.manifest import MANIFEST, Json, load
 from nmtkit.storage.model_description import (
     FORMAT,
     Description,
@@ -29,10 +27,10 @@ from nmtkit.storage.model_description import (
     describe_model,
     identify,
 )
-from nmtkit.storage.model_path import find_model
-from nmtkit.storage.run_folder import RunFolder, is_run
-from nmtkit.text.codec import TextCodec
-from nmtkit.units import duration
+from nmtkit.storage.run_folder import RunFolder, find_model, is_run
+from nmtkit.text.codec import TextCodec, Vocabulary
+from nmtkit.text.steps import steps_before
+from nmtkit.units import duration, printable
 
 _SHOWN_DIGITS = 12
 """Digits of the hash of another model or dataset."""
@@ -56,9 +54,9 @@ class SavedRun:
     elapsed_s: float | None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the figures as JSON values; a validation has the names of metrics.jsonl."""
+        """Return the figures for `encode`; a validation has the names of metrics.jsonl."""
         return {
-            "checkpoints": [*self.checkpoints],
+            "checkpoints": self.checkpoints,
             "best": None if self.best is None else self._checkpoint(self.best),
             "last": self._checkpoint(self.last),
             "elapsed_s": self.elapsed_s,
@@ -76,7 +74,7 @@ class SavedRun:
 
     def _checkpoint(self, update: int) -> dict[str, Any]:
         found = self.validations.get(update)
-        return {"update": update} if found is None else json_value(dataclasses.asdict(found))
+        return {"update": update} if found is None else vars(found)
 
     def _validated(self, update: int) -> str:
         found = self.validations.get(update)
@@ -120,17 +118,14 @@ def _describe_model_or_run(path: Path, as_json: bool) -> list[str]:
     identity = identify(folder, described.manifest)
     run = _read_run(RunFolder(path)) if is_run(path) else None
     if as_json:
-        return [
-            json.dumps(
-                {
-                    **({} if run is None else {"run": run.to_json()}),
-                    "path": str(folder),
-                    "manifest": described.manifest,
-                    "config": dataclasses.asdict(described.recipe),
-                    "codec": described.codec.to_json(),
-                }
-            )
-        ]
+        content = {
+            **({} if run is None else {"run": run.to_json()}),
+            "path": str(folder),
+            "manifest": described.manifest,
+            "config": described.recipe,
+            "codec": described.codec.description,
+        }
+        return [json.dumps(encode(content))]
     of_run = [] if run is None else [*run.lines(), aligned("model", printable(str(folder)))]
     return [*of_run, *_model_lines(described, str(identity["sha256"]))]
 
@@ -144,7 +139,8 @@ def _check_format(folder: Path) -> None:
             "of these (`nmtkit import` makes a model of another library's)"
         )
     if found not in (None, FORMAT):
-        origins = ancestors(read_manifest(folder, str(found), version=sys.maxsize))
+        manifest = read_manifest(folder, str(found), load(folder)["version"])
+        origins = ancestors(manifest)
         advice = (
             f"give the model it was made from, {_origin(origins[0])}" if origins else "give one"
         )
@@ -185,18 +181,15 @@ def _model_lines(described: Description, sha256: str) -> Iterator[str]:
 def _vocabulary(codec: TextCodec) -> str:
     """Describe a codec, such as "8000 entries, shared, moses and sentencepiece"."""
     sizes = [codec.source.size] if codec.is_shared else [codec.source.size, codec.target.size]
-    content = codec.to_json()
-    sides = [_side(content[name]) for name in ("source", "target")]
-    kinds = " to ".join(dict.fromkeys(sides))
+    kinds = " to ".join(dict.fromkeys(map(_side, (codec.source, codec.target))))
     shared = "shared" if codec.is_shared else "one per language"
     return f"{' and '.join(map(str, sizes))} entries, {shared}, {kinds}"
 
 
-def _side(side: Mapping[str, Any]) -> str:
+def _side(vocabulary: Vocabulary) -> str:
     """Describe the codec of a side, such as "unescape, nfc, moses and words"."""
-    unescape = "unescape" if side["unescape"] else "none"
-    steps = [name for name in (unescape, side["normalize"], side["tokenizer"]) if name != "none"]
-    return f"{', '.join(steps)} and {side['kind']}" if steps else str(side["kind"])
+    steps = [name for step in steps_before(vocabulary) for name in step.names]
+    return f"{', '.join(steps)} and {vocabulary.kind}" if steps else vocabulary.kind
 
 
 def _provenance_lines(manifest: Mapping[str, Any]) -> Iterator[str]:

@@ -1,20 +1,82 @@
-"""The output of `nmtkit score`: lines, sections of tables, or one JSON object per system."""
+"""The output of `nmtkit score`: lines, sections of tables, or one JSON object per system.
 
+Its page draws the same breakdowns by length and frequency.
+"""
+
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from nmtkit.evaluation.evaluate import Evaluation
+from nmtkit.evaluation.evaluate import Comparison, Evaluation
 from nmtkit.evaluation.metric import Score
-from nmtkit.reporting.document import NOTHING, Cell, Section, Table, markdown
+from nmtkit.reporting.page import NOTHING, Cell, Section, Table, markdown
 
 
 def as_text(evaluation: Evaluation) -> list[str]:
     """Return a line per metric; Markdown for several systems or with a breakdown."""
     if len(evaluation.systems) > 1 or evaluation.lengths or evaluation.frequencies:
-        return markdown(
-            [_overview(evaluation), *_by_length(evaluation), *_by_frequency(evaluation)]
-        )
+        parts = breakdowns(evaluation.scores, evaluation)
+        sections = (Section(one.title, one.table(evaluation.systems), []) for one in parts)
+        return markdown([_overview(evaluation), *sections])
     return [_line(score) for (score,) in evaluation.scores]
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """Values of systems by the lengths of sentences, or by the frequencies of words.
+
+    Attributes:
+        title: the value, and by what it is broken down.
+        headers: what the classes are of, and what is counted in each.
+        classes: the name of each class, and its count.
+        values: per class, the value of each system; NaN = none.
+        is_higher_better: whether the highest value is the best one.
+    """
+
+    title: str
+    headers: tuple[str, str]
+    classes: Sequence[tuple[str, int]]
+    values: Sequence[Sequence[float]]
+    is_higher_better: bool
+
+    def table(self, systems: Sequence[str]) -> Table:
+        """Return the table of the values; the best of several in a row is bold."""
+        rows = []
+        for (name, count), values in zip(self.classes, self.values, strict=True):
+            best = (max if self.is_higher_better else min)(values)
+            cells = [
+                Cell(f"{one:.2f}", len(values) > 1 and one == best)
+                if math.isfinite(one)
+                else NOTHING
+                for one in values
+            ]
+            rows.append([Cell(name), Cell(str(count)), *cells])
+        return Table([*self.headers, *systems], rows)
+
+
+def breakdowns(
+    scores: Sequence[Sequence[Score]], found: Evaluation | Comparison
+) -> Iterator[Breakdown]:
+    """Yield the scores of each metric by length, and F1 by frequency, if there are classes.
+
+    Args:
+        scores: the scores by metric and system.
+        found: the classes, and the values of each.
+    """
+    lengths = [(one.label, len(one.indices)) for one in found.lengths]
+    if lengths:
+        for of_systems, of_classes in zip(scores, found.length_scores, strict=True):
+            values = [[score.score for score in of_class] for of_class in of_classes]
+            title = f"{of_systems[0].name} by sentence length"
+            headers = ("reference words", "sentences")
+            yield Breakdown(title, headers, lengths, values, of_systems[0].is_higher_better)
+    if found.frequencies:
+        rows = [row for row in zip(*found.frequencies, strict=True) if row[0].num_words]
+        frequencies = [(row[0].label, row[0].num_words) for row in rows]
+        values = [[one.f1 for one in row] for row in rows]
+        headers = ("occurrences", "words")
+        yield Breakdown("F1 of words by frequency", headers, frequencies, values, True)
 
 
 def as_objects(evaluation: Evaluation) -> Iterator[dict[str, Any]]:
@@ -80,30 +142,6 @@ def _overview(evaluation: Evaluation) -> Section:
             "if the systems are equal"
         )
     return Section("Scores", Table(headers, list(zip(*columns, strict=True))), sentences)
-
-
-def _by_length(evaluation: Evaluation) -> Iterator[Section]:
-    if not evaluation.lengths:
-        return
-    for of_systems, of_classes in zip(evaluation.scores, evaluation.length_scores, strict=True):
-        rows = [
-            [Cell(one.label), Cell(str(len(one.indices))), *_cells(scores)]
-            for one, scores in zip(evaluation.lengths, of_classes, strict=True)
-        ]
-        headers = ["words", "sentences", *evaluation.systems]
-        yield Section(f"{of_systems[0].name} by sentence length", Table(headers, rows), [])
-
-
-def _by_frequency(evaluation: Evaluation) -> Iterator[Section]:
-    if not evaluation.frequencies:
-        return
-    rows = []
-    for classes in zip(*evaluation.frequencies, strict=True):
-        label, num_words = classes[0].label, classes[0].num_words
-        figures = [Cell(f"{one.f1:.2f}") if num_words else NOTHING for one in classes]
-        rows.append([Cell(label), Cell(str(num_words)), *figures])
-    headers = ["occurrences", "words", *evaluation.systems]
-    yield Section("F1 of words by frequency", Table(headers, rows), [])
 
 
 def _cells(scores: Sequence[Score]) -> list[Cell]:

@@ -5,20 +5,31 @@ value 0 for all of them. Candidates with equal texts are scored once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import starmap
 from pathlib import Path
 
 import numpy as np
 
-from nmtkit.config.metric_commands import metric_commands
+from nmtkit.config.metrics import (
+    AUTO,
+    GENERAL_TOKENIZER,
+    MetricsConfig,
+    metric_commands,
+    tokenizer_of,
+)
 from nmtkit.config.rerank import FeatureSpec, feature_specs
 from nmtkit.config.schema import RerankRecipe
 from nmtkit.errors import DataError
 from nmtkit.evaluation.metric_command import Segment, run_metric_command
+from nmtkit.evaluation.metrics import make_metrics
 from nmtkit.rerank.mbr import expected_utilities
 from nmtkit.rerank.tuning import Floats
+from nmtkit.storage.model_description import describe_model
+from nmtkit.storage.run_folder import find_model
 from nmtkit.text.lines import one_line
 from nmtkit.text.translations import Candidate, TranslatedLine
+from nmtkit.text.words import is_spaceless, words_of
 
 MAX_EXACT_PAIRS = 4096
 """Pairs of a line up to which `--mbr auto` is exact: 64 candidates against themselves."""
@@ -58,6 +69,21 @@ def feature_values(
         for place, own in zip(places, feature([lines[place] for place in places]), strict=True):
             found[place][:, column] = own
     return found
+
+
+def language_pair(recipe: RerankRecipe) -> str:
+    """Return the given languages, or those of the first model among the features; "" = unknown.
+
+    Raises:
+        ConfigError, DamagedError: the model is missing or damaged.
+    """
+    if recipe.metrics.language_pair:
+        return recipe.metrics.language_pair
+    for spec in feature_specs(recipe.rerank.features):
+        if spec.kind in VIEWS:
+            pair = describe_model(find_model(Path(spec.argument))).codec.language_pair
+            return "-".join(reversed(pair.split("-"))) if spec.kind == "backward" else pair
+    return ""
 
 
 def _score_that_is_there(one: Candidate) -> float:
@@ -101,11 +127,22 @@ def _make_command(spec: FeatureSpec, recipe: RerankRecipe) -> Feature:
 
 
 def _make_mbr(spec: FeatureSpec, recipe: RerankRecipe) -> Feature:
+    config = MetricsConfig(
+        metric=spec.argument,
+        tokenize=recipe.metrics.tokenize,
+        language_pair=language_pair(recipe),
+    )
+    is_by_script = config.tokenize == AUTO and tokenizer_of(config) == GENERAL_TOKENIZER
+    by_language, by_character = (
+        make_metrics(one)[0] for one in (config, replace(config, tokenize="char"))
+    )
+
     def utilities(line: TranslatedLine) -> list[float]:
         texts = [one.text for one in line.candidates]
+        metric = by_character if is_by_script and is_spaceless(texts) else by_language
         is_large = len({*texts}) ** 2 > MAX_EXACT_PAIRS
         is_aggregated = {"auto": is_large, "exact": False, "aggregate": True}[recipe.rerank.mbr]
-        return expected_utilities(spec.argument, texts, is_aggregated)
+        return expected_utilities(spec.argument, metric, texts, is_aggregated)
 
     return lambda lines: [*map(utilities, lines)]
 
@@ -131,7 +168,7 @@ def _make_by_model(spec: FeatureSpec, recipe: RerankRecipe) -> Feature:
 
     def score(pairs: Mapping[Pair, str]) -> list[float]:
         names = [f"{where}: {spec.name}" for where in pairs.values()]
-        return [one.log_prob for one in scorer.score_named([*starmap(view, pairs)], names)]
+        return [one.log_prob for one in scorer.score([*starmap(view, pairs)], names)]
 
     return _by_text(score)
 
@@ -139,7 +176,7 @@ def _make_by_model(spec: FeatureSpec, recipe: RerankRecipe) -> Feature:
 Maker = Callable[[FeatureSpec, RerankRecipe], Feature]
 FEATURES: dict[str, Maker] = {
     "model": lambda *_: _by_candidate(_score_that_is_there),
-    "length": lambda *_: _by_candidate(lambda one: len(one.text.split())),
+    "length": lambda *_: _by_candidate(lambda one: len(words_of(one.text))),
     **dict.fromkeys(VIEWS, _make_by_model),
     "command": _make_command,
     "mbr": _make_mbr,

@@ -18,9 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmtkit.config.metrics import MetricsConfig
 from nmtkit.evaluation.metric import Metric
-from nmtkit.evaluation.metrics import make_metrics
 
 Numbers = NDArray[Any]
 
@@ -43,7 +41,9 @@ class Utility:
     score: Callable[[Numbers, Numbers, Numbers], Numbers]
 
 
-def expected_utilities(utility: str, texts: Sequence[str], is_aggregated: bool) -> list[float]:
+def expected_utilities(
+    utility: str, metric: Metric, texts: Sequence[str], is_aggregated: bool
+) -> list[float]:
     """Return the expected utility of each text, against all of them.
 
     Exact, it is the mean of sacreBLEU's sentence scores. Time and memory grow with the square of
@@ -56,10 +56,11 @@ def expected_utilities(utility: str, texts: Sequence[str], is_aggregated: bool) 
 
     Args:
         utility: key of `UTILITIES`.
+        metric: the metric of this name.
         texts: translations of one source; repeated ones count repeatedly.
         is_aggregated: score mean statistics.
     """
-    (metric,), own = make_metrics(MetricsConfig(metric=utility)), UTILITIES[utility]
+    own = UTILITIES[utility]
     numbers = Counter(texts)
     shares = np.array([*numbers.values()]) / len(texts)
     match = _mean_matches if is_aggregated else _matches

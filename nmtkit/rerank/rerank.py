@@ -1,6 +1,5 @@
 """The flows of `nmtkit rerank`: candidates in a new order, and weights from a dev set."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -17,9 +16,10 @@ from nmtkit.evaluation.texts import Text, Texts
 from nmtkit.progress.counting import WorkReporter
 from nmtkit.rerank.features import Feature, feature_values
 from nmtkit.rerank.tuning import DevSet, Floats, weighted_sums
+from nmtkit.storage.json_data import decode_text
 from nmtkit.text.json_lines import write_object
 from nmtkit.text.lines import numbered_chunks, one_line
-from nmtkit.text.translations import SCHEMA, TRANSLATION_KEYS, TranslatedLine, read_translations
+from nmtkit.text.translations import SCHEMA, TranslatedLine, read_translations
 
 
 def read_candidates(systems: Sequence[tuple[BinaryIO, str]]) -> Iterator[TranslatedLine]:
@@ -149,16 +149,16 @@ def read_weights(path: Path, names: Sequence[str]) -> list[float]:
     Raises:
         ConfigError: the file cannot be read, or is no such object.
     """
+    wanted = f"not a JSON object with one number for each of {', '.join(names)}"
     try:
-        weights = json.loads(read_text(path))
+        weights = decode_text(dict[str, float], read_text(path))
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}; check --weights") from error
-    except (ValueError, RecursionError):
-        weights = None
-    if not TRANSLATION_KEYS["features"].fits(weights) or weights.keys() != {*names}:
-        wanted = f"one number for each of {', '.join(names)}"
-        raise ConfigError(f"{path}: not a JSON object with {wanted}; give what --tune printed")
-    return [float(weights[name]) for name in names]
+    except ValueError as error:
+        raise ConfigError(f"{path}: {wanted}: {error}; give what --tune printed") from None
+    if weights.keys() != {*names}:
+        raise ConfigError(f"{path}: {wanted}; give what --tune printed")
+    return [weights[name] for name in names]
 
 
 def _json_line(line: TranslatedLine) -> str:

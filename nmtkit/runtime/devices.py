@@ -1,14 +1,66 @@
-"""The device of a process, and the precision in which it computes."""
+"""The device of a process: precision, memory, compiled functions, threads that compute."""
 
+import ctypes
 import os
+import resource
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TypeVar
 
 import torch
+from torch import Tensor
 
 from nmtkit.config.schema import RuntimeConfig
-from nmtkit.errors import ConfigError
-from nmtkit.runtime.allocator import keep_freed_memory
-from nmtkit.runtime.parent_process import number_from_launcher
-from nmtkit.runtime.processor import multiplies_bfloat16
+from nmtkit.errors import ConfigError, first_paragraph
+from nmtkit.runtime.environment import number_from_launcher, use_own_compiler_cache
+from nmtkit.runtime.processor import keep_freed_memory, multiplies_bfloat16
+
+KIBIBYTE = 1024
+
+
+def peak_memory(device: torch.device) -> int:
+    """Return the peak bytes of a GPU's tensors, or of this process on a CPU."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIBIBYTE
+
+
+def reset_peak_memory(device: torch.device) -> None:
+    """Restart the count of `peak_memory` on a GPU; on a CPU do nothing."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+
+
+def gpu_memory(device: torch.device) -> int:
+    """Return the bytes of a GPU that this process has or could have."""
+    return torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device)
+
+
+def background_thread(name: str) -> ThreadPoolExecutor:
+    """Return an executor with one thread, in which torch starts no OpenMP threads.
+
+    Otherwise each Python thread that computes gets its own team of OpenMP threads. libgomp then
+    counts more threads than cores, and all of them sleep between parallel regions instead of
+    spinning, for the rest of the process: training on a CPU loses a third of its speed. All
+    background threads that compute are therefore made here.
+
+    Args:
+        name: prefix of the thread's name.
+    """
+    return ThreadPoolExecutor(
+        max_workers=1, thread_name_prefix=name, initializer=_compute_without_a_team
+    )
+
+
+def _compute_without_a_team() -> None:
+    """Use one OpenMP thread in the calling thread; torch.set_num_threads would set all threads."""
+    torch.get_num_threads()  # torch's first call in a thread would reset the number later
+    with suppress(AttributeError):  # a build of torch without OpenMP
+        ctypes.CDLL(None).omp_set_num_threads(1)
+
+
+Result = TypeVar("Result")
 
 NUM_CACHED_KERNELS = "256"
 """Number of compiled kernels that oneDNN keeps; it compiles one per shape of a bfloat16 product.
@@ -105,6 +157,41 @@ def precision_of_inference(runtime: RuntimeConfig) -> str:
     has_gpu = runtime.device != "cpu" and torch.cuda.is_available()
     device = torch.device("cuda" if has_gpu else "cpu")
     return "bfloat16" if choose_precision("auto", device, trained_size=None) else "float32"
+
+
+def compiled(function: Callable[..., Result]) -> Callable[..., Result]:
+    """Return a function that is compiled at its first call, once for all numbers of tokens.
+
+    torch.compile recompiles for new shapes, and the number of tokens differs between batches.
+    Therefore this dimension is marked as dynamic. torch would specialise on a single token, so
+    the eager function computes that case.
+
+    Args:
+        function: function of tensors (tokens, ...) and other arguments; each argument has the
+            same type in every call.
+
+    Raises:
+        ConfigError: the user has no folder for the code; or, in a call, it cannot be compiled.
+    """
+    use_own_compiler_cache()  # before torch's compiler is imported
+    # torch would keep precompiled headers in a temporary folder that others may write to.
+    fast = torch.compile(function, fullgraph=True, options={"cpp_cache_precompile_headers": False})
+
+    def call(*arguments: object) -> Result:
+        tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
+        if any(tensor.shape[0] == 1 for tensor in tensors):
+            return function(*arguments)
+        for tensor in tensors:
+            torch._dynamo.mark_dynamic(tensor, 0)
+        try:
+            return fast(*arguments)
+        except torch._dynamo.exc.TorchDynamoException as error:
+            raise ConfigError(
+                f"compile ('on') failed: {first_paragraph(error)}; use --compile off "
+                "[engine.compile]"
+            ) from error
+
+    return call
 
 
 def make_deterministic() -> None:

@@ -18,7 +18,7 @@ from multiprocessing.context import SpawnProcess
 from typing import Any, Generic, TypeVar
 
 from nmtkit.errors import NmtkitError, ResourceError
-from nmtkit.runtime.parent_process import end_with_parent
+from nmtkit.runtime.environment import end_with_parent
 from nmtkit.runtime.standard_streams import open_standard_error
 from nmtkit.signals import STOP_SIGNALS
 

@@ -17,11 +17,11 @@ from torch import Tensor
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.errors import DamagedError, NmtkitError, ResourceError
+from nmtkit.storage.disk_changes import read_file
 from nmtkit.storage.durable import new_folder, read_manifest, remove, remove_leftovers
-from nmtkit.storage.manifest import Json, verify_files
+from nmtkit.storage.manifest import Json, hash_of_content, verify_files
 from nmtkit.storage.model_description import FORMAT, VERSION, describe_model
 from nmtkit.storage.model_folder import load_tensors, read_parameters, save_tensors, write_model
-from nmtkit.storage.reading import read_file
 from nmtkit.storage.run_folder import RunFolder, state_dir_of
 from nmtkit.text.codec import TextCodec
 
@@ -42,8 +42,7 @@ class Snapshot:
 
     Attributes:
         update: number of updates done.
-        is_scheduled: whether --save-every asks for it; `average-checkpoints --last` and
-            --try use only such checkpoints.
+        is_scheduled: whether --save-every asks for it; see `newest_saves`.
         model: the parameters under the names of `Transformer.state_dict`.
         recipe, codec: settings and codec of the model folder.
         provenance: facts about the run for the manifest.
@@ -62,9 +61,14 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Resumable:
-    """A complete checkpoint as read: its model folder, and its content as in `Snapshot`."""
+    """A complete checkpoint as read: its model folder, and its content as in `Snapshot`.
+
+    Attributes:
+        fingerprint: hash of both manifests, which have the hashes of all files.
+    """
 
     path: Path
+    fingerprint: str
     update: int
     model: dict[str, Tensor]
     recipe: TrainRecipe
@@ -120,8 +124,8 @@ def list_checkpoints(run: RunFolder) -> list[Checkpoint]:
     return [_read_checkpoint(folder) for folder in run.model_dirs()]
 
 
-def newest_scheduled(run: RunFolder, count: int) -> list[Checkpoint]:
-    """Return the newest scheduled checkpoints, at most `count`, sorted by update.
+def newest_saves(run: RunFolder, count: int) -> list[Checkpoint]:
+    """Return the newest checkpoint and the newest scheduled ones, `count` at most, by update.
 
     Raises:
         DamagedError: one of them, or a newer checkpoint, cannot be read.
@@ -129,7 +133,7 @@ def newest_scheduled(run: RunFolder, count: int) -> list[Checkpoint]:
     found: list[Checkpoint] = []
     for folder in reversed(run.model_dirs()):
         checkpoint = _read_checkpoint(folder)
-        if checkpoint.is_scheduled:
+        if checkpoint.is_scheduled or not found:
             found.append(checkpoint)
         if len(found) == count:
             break
@@ -138,8 +142,6 @@ def newest_scheduled(run: RunFolder, count: int) -> list[Checkpoint]:
 
 def newest_resumable(run: RunFolder, warn: Warn) -> Resumable | None:
     """Return the newest intact checkpoint that has its state; None if there are no checkpoints.
-
-    `last` names it afterwards.
 
     Args:
         run: the folder of the run.
@@ -151,12 +153,9 @@ def newest_resumable(run: RunFolder, warn: Warn) -> Resumable | None:
     folders = run.model_dirs()
     for folder in reversed(folders):
         try:
-            resumable = _read_resumable(folder)
+            return read_resumable(folder)
         except DamagedError as error:
             warn(f"checkpoint {folder.name} is skipped: {error}")
-            continue
-        run.point_last(resumable.update)
-        return resumable
     if folders:
         raise DamagedError(
             f"{run.path}: training cannot continue from any of its checkpoints; restore one of "
@@ -220,28 +219,22 @@ def _read_checkpoint(folder: Path) -> Checkpoint:
     return Checkpoint(update, folder, is_scheduled)
 
 
-def _read_resumable(folder: Path) -> Resumable:
+def read_resumable(folder: Path) -> Resumable:
+    """Read a checkpoint with its state; DamagedError if it is damaged or has none."""
     checkpoint, described = _read_checkpoint(folder), describe_model(folder)
     state = state_dir_of(folder)
     manifest = read_manifest(state, STATE_FORMAT, STATE_VERSION)
     verify_files(state, manifest)
-    values = json.loads(read_file(state / _STATE_VALUES))
     return Resumable(
         path=folder,
+        fingerprint=hash_of_content({"model": described.manifest, "state": manifest}),
         update=checkpoint.update,
         model=read_parameters(folder, described),
         recipe=described.recipe,
         provenance=described.manifest["provenance"],
         state_tensors=load_tensors(state / _STATE_TENSORS),
-        state_values=_upgraded(values, manifest["version"]),
+        state_values=json.loads(read_file(state / _STATE_VALUES)),
     )
-
-
-def _upgraded(values: dict[str, Any], version: int) -> dict[str, Any]:
-    """Return the values of a training state under the names of the newest version."""
-    if version < 2 and "num_slots" in values:
-        values["num_micro_batches"] = values.pop("num_slots")
-    return values
 
 
 def _write_state(folder: Path, snapshot: Snapshot) -> None:
@@ -255,7 +248,7 @@ def _write_state(folder: Path, snapshot: Snapshot) -> None:
 def _is_written(folder: Path, snapshot: Snapshot) -> bool:
     """Return whether a checkpoint is complete; DamagedError if it is not the snapshot's."""
     try:
-        stored = _read_resumable(folder)
+        stored = read_resumable(folder)
     except DamagedError:
         return False
     if not (

@@ -2,6 +2,7 @@
 
 No name is written through a link, because somebody else may have put it there: new files are
 created exclusively, and a log or lock must be a plain file. Folders may be reached through links.
+A file of a folder is read only if it is a plain file, also behind links: a pipe could wait forever.
 """
 
 # Every change on disk is a call of `os`, so that tests can stop the process before each one.
@@ -17,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmtkit.errors import ConfigError, LostFolderError, ResourceError
+from nmtkit.errors import ConfigError, DamagedError, LostFolderError, ResourceError
 from nmtkit.signals import block_stop_signals
 from nmtkit.storage.disk_errors import creation_errors
 
@@ -183,3 +184,20 @@ def remove_all(path: Path) -> None:
         os.rmdir(path)
     elif os.path.lexists(path):
         os.unlink(path)
+
+
+def read_file(path: Path) -> bytes:
+    """Return the content of a plain file.
+
+    Raises:
+        DamagedError: the path leads to a folder, pipe or device.
+        OSError: the file is missing, or cannot be read.
+    """
+    check_is_file(path)
+    return path.read_bytes()
+
+
+def check_is_file(path: Path) -> None:
+    """Raise DamagedError for a folder, pipe or device; OSError for a path that leads nowhere."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise DamagedError(f"{path}: not a file; replace it by the file, or delete it")

@@ -1,13 +1,38 @@
-"""Errors of disks and paths as one line each: what is wrong, where, how to fix it."""
+"""Errors of disks and paths as one line each: what is wrong, where, how to fix it.
+
+Messages name the file that a user knows: not the hidden name, `.NAME.nmtkit-PURPOSE`, under which
+NAME is written, replaced, deleted or locked.
+"""
 
 import errno
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from nmtkit.errors import ConfigError, ResourceError
-from nmtkit.storage.hidden_names import is_hidden_part
+
+PARTIAL, OLD, REMOVED, LOCK = "partial", "old", "removed", "lock"
+_HIDDEN_NAME = re.compile(rf"\.(.+)\.nmtkit-(?:{PARTIAL}|{OLD}|{REMOVED}|{LOCK})", re.DOTALL)
+
+
+def hidden_name(path: Path, purpose: str) -> Path:
+    """Return the hidden path next to `path` for a purpose."""
+    place = path.absolute()
+    return place.parent / f".{place.name}.nmtkit-{purpose}"
+
+
+def visible_name(name: str) -> str | None:
+    """Return NAME of a hidden name; None for any other name."""
+    hidden = _HIDDEN_NAME.fullmatch(name)
+    return None if hidden is None else hidden[1]
+
+
+def is_hidden_part(place: Path, path: Path) -> bool:
+    """Return whether `place` is a hidden path of `path`, or lies in one."""
+    return str(place).startswith(str(hidden_name(path, "")))
+
 
 _FULL = "free some space there, or choose a place on another disk"
 _CLOSED = "get the permission for it, or choose another place"

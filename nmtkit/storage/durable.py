@@ -31,8 +31,16 @@ from nmtkit.storage.disk_changes import (
     sync,
     write_new,
 )
-from nmtkit.storage.disk_errors import creation_errors, disk_errors
-from nmtkit.storage.hidden_names import LOCK, OLD, PARTIAL, REMOVED, hidden_name, visible_name
+from nmtkit.storage.disk_errors import (
+    LOCK,
+    OLD,
+    PARTIAL,
+    REMOVED,
+    creation_errors,
+    disk_errors,
+    hidden_name,
+    visible_name,
+)
 from nmtkit.storage.manifest import Json
 
 

@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.storage import manifest as manifests
@@ -29,14 +29,14 @@ from nmtkit.storage.disk_changes import (
     is_at,
     make_folders,
     open_plain,
+    read_file,
     remove_all,
     sync,
 )
-from nmtkit.storage.disk_errors import creation_errors, disk_errors
+from nmtkit.storage.disk_errors import LOCK, creation_errors, disk_errors, hidden_name
 from nmtkit.storage.durable import replace_file
-from nmtkit.storage.hidden_names import LOCK, hidden_name
+from nmtkit.storage.json_data import decode_text
 from nmtkit.storage.manifest import Json
-from nmtkit.storage.reading import read_file
 
 FORMAT, VERSION = "nmtkit-partial-translation", 2
 
@@ -161,7 +161,7 @@ class GrowingFile:
 
     def _read_manifest(self) -> None:
         try:
-            loaded = manifests.parse(read_file(self.manifest))
+            loaded = decode_text(dict[str, Any], read_file(self.manifest))
             content = manifests.unseal(loaded, FORMAT, VERSION, self.manifest) or {}
             self.work, self.is_complete = content["work"], content["is_complete"]
         except (ValueError, KeyError):
@@ -212,7 +212,7 @@ def growing_file(final: Path, *, overwrite: bool) -> Iterator[GrowingFile]:
     Raises:
         ConfigError: `final` exists and may not be replaced, `final.partial` exists without a
             manifest, the path is impossible, or another process is writing the file.
-        DamagedError: the manifest is damaged, of another format, or of a later version.
+        DamagedError: the manifest is damaged, of another format or version.
         ResourceError: no space, no permission, a failing disk; or a link, pipe
             or folder in the place of the partial file.
     """

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from nmtkit.errors import RESTORE, DamagedError
+from nmtkit.storage.disk_changes import read_file
 from nmtkit.storage.disk_errors import disk_errors
-from nmtkit.storage.reading import read_file
+from nmtkit.storage.json_data import JsonError, decode_text
 from nmtkit.version import __version__
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
@@ -62,7 +63,7 @@ def read(folder: Path, format: str, version: int) -> dict[str, Any]:
     Args:
         folder: the folder.
         format: the format it must have.
-        version: the newest version that the caller can read.
+        version: the version that it must have.
 
     Raises:
         DamagedError: no such folder; manifest missing or damaged, of another format or a later
@@ -90,15 +91,15 @@ def unseal(
         path: what the manifest describes, for messages.
 
     Raises:
-        DamagedError: it is of another format or a later version.
+        DamagedError: it is of another format or version.
     """
     found, found_version = manifest.get("format"), manifest.get("version")
     if found != format:
         raise DamagedError(f"{path}: is of format {found!r}, not {format!r}; check the path")
-    if isinstance(found_version, int) and found_version > version:
+    if isinstance(found_version, int) and found_version != version:
         raise DamagedError(
-            f"{path}: is of version {found_version} of {format}, and this nmtkit reads none "
-            f"later than {version}; use the nmtkit that wrote it, or a newer one"
+            f"{path}: is of version {found_version} of {format}, and this nmtkit reads version "
+            f"{version}; use the nmtkit that wrote it, or make it again"
         )
     content = {key: value for key, value in manifest.items() if key != "sha256"}
     return content if manifest.get("sha256") == hash_of_content(content) else None
@@ -108,22 +109,11 @@ def load(folder: Path) -> dict[str, Any]:
     """Return the manifest of a folder unchecked; DamagedError if it is no file, or no object."""
     path = folder / MANIFEST
     try:
-        return parse(read_file(path))
+        return decode_text(dict[str, Any], read_file(path))
     except FileNotFoundError:
         raise DamagedError(f"{path}: missing; check the path, or {RESTORE}") from None
-    except ValueError:
+    except JsonError:
         raise _damaged(path) from None
-
-
-def parse(data: bytes) -> dict[str, Any]:
-    """Return the object in the bytes of a manifest, unchecked; ValueError if there is none."""
-    try:
-        loaded = json.loads(data.decode())
-    except RecursionError as error:
-        raise ValueError(error) from None
-    if not isinstance(loaded, dict):
-        raise ValueError("not an object")
-    return loaded
 
 
 def verify_files(folder: Path, manifest: Mapping[str, Any]) -> None:

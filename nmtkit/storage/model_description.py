@@ -14,11 +14,10 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import loads, read_text
 from nmtkit.config.training import ModelConfig
 from nmtkit.errors import RESTORE, ConfigError, DamagedError
+from nmtkit.storage.disk_changes import check_is_file
 from nmtkit.storage.durable import format_of, read_manifest
 from nmtkit.storage.manifest import MANIFEST, Json, missing_file_error, verify_files
-from nmtkit.storage.model_path import find_model
-from nmtkit.storage.reading import check_is_file
-from nmtkit.storage.run_folder import CHECKPOINTS, RunFolder, is_run
+from nmtkit.storage.run_folder import CHECKPOINTS, RunFolder, find_model, is_run
 from nmtkit.text.codec import TextCodec
 
 FORMAT = "nmtkit-model"
@@ -41,7 +40,7 @@ def describe_model(folder: Path) -> Description:
     """Return the content of a model folder except the parameters, after checking all files.
 
     Raises:
-        DamagedError: it is not a model folder, it is damaged, or its version is newer.
+        DamagedError: it is not a model folder, it is damaged, or of another version.
     """
     manifest = _read_manifest(folder)
     verify_files(folder, manifest)
@@ -131,7 +130,7 @@ def hashes_of(folder: Path) -> dict[str, Json]:
     """Return the hashes of a model's weights and of its codec, which determine what it computes.
 
     Raises:
-        DamagedError: it is not a model folder, it is damaged, or its version is newer.
+        DamagedError: it is not a model folder, it is damaged, or of another version.
     """
     manifest = _read_manifest(folder)
     return {"weights": identify(folder, manifest)["sha256"], "codec": manifest.get("codec")}

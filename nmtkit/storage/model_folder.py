@@ -22,8 +22,9 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import dumps
 from nmtkit.config.training import ModelConfig
 from nmtkit.errors import RESTORE, DamagedError, DivergedError
-from nmtkit.model.estimate.cost import count_parameters
+from nmtkit.model.cost import count_parameters
 from nmtkit.model.transformer import Transformer
+from nmtkit.storage.disk_changes import check_is_file
 from nmtkit.storage.disk_errors import check_path
 from nmtkit.storage.durable import new_folder
 from nmtkit.storage.manifest import Json, missing_file_error
@@ -36,8 +37,7 @@ from nmtkit.storage.model_description import (
     Description,
     describe_model,
 )
-from nmtkit.storage.model_path import find_model
-from nmtkit.storage.reading import check_is_file
+from nmtkit.storage.run_folder import find_model
 from nmtkit.text.codec import TextCodec
 
 _OS_ERROR = re.compile(r"\(os error ([0-9]+)\)")
@@ -242,11 +242,17 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
 
 @contextmanager
 def open_tensors(path: Path) -> Iterator[Any]:
-    """Open a file of `save_tensors` as a `safe_open`; DamagedError for other content."""
+    """Open a file of `save_tensors` as a `safe_open`; DamagedError for other content.
+
+    Integers would be read as numbers with a fraction, and are no weights.
+    """
     check_path(path)
     try:
         check_is_file(path)
         with safe_open(path, framework="pt") as file:
+            for name in file.keys():  # noqa: SIM118
+                if not (type := file.get_slice(name).get_dtype()).startswith(("F", "BF")):
+                    raise DamagedError(f"{path}: {name} is of type {type}, not float; {RESTORE}")
             yield file
     except FileNotFoundError:
         raise missing_file_error(path) from None

@@ -2,44 +2,67 @@
 
 RUN/config.toml                   the recipe of the latest session
 RUN/metrics.jsonl                 the records of training
+RUN/validation_lines.json         line by line, what the best scores are computed from
 RUN/tensorboard/                  the same records for TensorBoard
 RUN/micro_batches.json            increases of the number of micro-batches
-RUN/pieces.json                   the same increases, as version 0.1 wrote them
 RUN/checkpoints/00001000/         the model after update 1000, a model folder
 RUN/checkpoints/00001000.state/   the training state after update 1000
 RUN/last, RUN/best                the names of two checkpoints, one line each
+
+A path on the command line names a model folder, a run, or the file `best` or `last` of a run.
 
 All other modules get the paths from here. checkpoint.py writes and reads the checkpoints.
 This module does not import torch: reports and the loader's worker processes start without it.
 """
 
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import dumps, loads, read_text
-from nmtkit.errors import ConfigError
-from nmtkit.storage.disk_changes import Lock
+from nmtkit.errors import ConfigError, DamagedError
+from nmtkit.storage.disk_changes import Lock, check_is_file, read_file
 from nmtkit.storage.disk_errors import check_path, disk_errors
 from nmtkit.storage.durable import locked, make_folder, remove, replace_file
-from nmtkit.storage.manifest import MANIFEST
-from nmtkit.storage.reading import check_is_file, read_file
+from nmtkit.storage.json_data import decode_text
+from nmtkit.storage.manifest import MANIFEST, hash_of_content
 
 CONFIG = "config.toml"
 METRICS = "metrics.jsonl"
+VALIDATION_LINES = "validation_lines.json"
 TENSORBOARD = "tensorboard"
 MICRO_BATCHES = "micro_batches.json"
-PIECES = "pieces.json"
 CHECKPOINTS = "checkpoints"
 LAST, BEST = "last", "best"
 
-RUN_FILES = {CONFIG, METRICS, TENSORBOARD, MICRO_BATCHES, PIECES, CHECKPOINTS, LAST, BEST}
+RUN_FILES = {
+    CONFIG, METRICS, VALIDATION_LINES, TENSORBOARD, MICRO_BATCHES, CHECKPOINTS, LAST, BEST
+}  # fmt: skip
 """Names that a run folder without checkpoints may contain; others mean that it is no run."""
 
+_LINES_FORMAT = {"format": "nmtkit-validation-lines", "version": 1}
 _UPDATE = re.compile(r"[0-9]{8,}")
 _STATE_SUFFIX = ".state"
+
+
+@dataclass(frozen=True)
+class ValidationLines:
+    """The lines of a validation, as a metric counts them.
+
+    Attributes:
+        update, score, signature: those of the validation's record.
+        statistics: per line, numbers from whose sums the score is computed.
+    """
+
+    update: int
+    score: float
+    signature: str
+    statistics: list[list[int | float]]
 
 
 class RunFolder:
@@ -49,9 +72,9 @@ class RunFolder:
         self.path = path
         self.config_path = path / CONFIG
         self.metrics_path = path / METRICS
+        self.validation_lines_path = path / VALIDATION_LINES
         self.tensorboard_dir = path / TENSORBOARD
         self.micro_batches_path = path / MICRO_BATCHES
-        self.pieces_path = path / PIECES
         self.checkpoints_dir = path / CHECKPOINTS
         self._lock: Lock | None = None
 
@@ -121,6 +144,29 @@ class RunFolder:
             message = f"{self.config_path}: not valid TOML: not UTF-8; correct the file"
             raise ConfigError(message) from None
         return loads(text, TrainRecipe, str(self.config_path))
+
+    def write_validation_lines(self, lines: Mapping[str, ValidationLines]) -> None:
+        """Write the lines of the best validation by each metric; raises as `replace`."""
+        content = {name: vars(one) for name, one in lines.items()}
+        sealed = {**_LINES_FORMAT, "sha256": hash_of_content(content), "metrics": content}
+        text = json.dumps(sealed, sort_keys=True, separators=(",", ":"))
+        self.replace(self.validation_lines_path, text.encode() + b"\n")
+
+    def read_validation_lines(self) -> dict[str, ValidationLines]:
+        """Return the lines of the best validations by metric; none if the file is damaged.
+
+        After a resume, they may be of a later validation that the log does not have any more.
+        """
+        try:
+            sealed = decode_text(dict[str, Any], read_file(self.validation_lines_path))
+            content = sealed["metrics"]
+            is_whole = sealed["sha256"] == hash_of_content(content)
+            is_ours = all(sealed[key] == value for key, value in _LINES_FORMAT.items())
+            # The hash stands for the types: to decode each number would take seconds.
+            lines = {name: ValidationLines(**one) for name, one in content.items()}
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            return {}
+        return lines if is_whole and is_ours else {}
 
     def model_dir(self, update: int) -> Path:
         """Return the path of the model folder after an update; it need not exist."""
@@ -218,3 +264,26 @@ def _has_recipe_or_none(run: RunFolder) -> bool:
     except ConfigError:
         return False
     return True
+
+
+def find_model(path: Path) -> Path:
+    """Return the model folder that a path refers to.
+
+    Args:
+        path: a model folder; a run, for its best checkpoint, or its last if none was validated;
+            or the file `best` or `last` of a run.
+
+    Raises:
+        DamagedError: the run has no checkpoint.
+    """
+    if path.name in (BEST, LAST) and path.is_file() and is_run(path.parent):
+        run = RunFolder(path.parent)
+        found = run.best() if path.name == BEST else run.last()
+    elif is_run(path):
+        run = RunFolder(path)
+        found = run.best() or run.last()
+    else:
+        return path
+    if found is None:
+        raise DamagedError(f"{path}: there is no such checkpoint yet; continue with `nmtkit train`")
+    return found

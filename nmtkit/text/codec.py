@@ -6,26 +6,33 @@ It is saved as a folder: codec.json, and the files of one shared vocabulary or o
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-from nmtkit.config.metrics import TargetType
+from nmtkit.config.metrics import TargetType, base_language
 from nmtkit.errors import RESTORE, ConfigError, DamagedError, DataError
 from nmtkit.parsing.linearize import complete, summarize_repairs
 from nmtkit.parsing.vocabulary import TreeTokens, check_parses
+from nmtkit.storage.json_data import JsonError, decode, decode_text, encode
 from nmtkit.symbols import EOS_ID
-from nmtkit.text.cleaned import NORMAL_FORMS, Cleaned, Cleaning, cleaned, steps_before
+from nmtkit.text.closed_words import Words
 from nmtkit.text.corpus import Corpus
 from nmtkit.text.marian import UNKNOWN_LANGUAGES, MarianVocabulary
+from nmtkit.text.steps import (
+    Cleaning,
+    MosesTokens,
+    NormalForm,
+    cleaning_of,
+    steps_before,
+    steps_of,
+    with_steps,
+)
 from nmtkit.text.subword import Subword
-from nmtkit.text.tokenized import Tokenized
-from nmtkit.text.words import Words
+from nmtkit.text.words import joined
 
-_FORMAT = "nmtkit-codec"
 _VERSION = 3
-_PREPARATION = ("tokenizer", "unescape", "normalize")
 
 
 class Vocabulary(Protocol):
@@ -74,8 +81,8 @@ class Vocabulary(Protocol):
     def piece(self, index: int) -> str:
         """Return the entry of an id."""
 
-    def word_indices(self, ids: Sequence[int]) -> list[int]:
-        """Return the index, from 0, of the space-separated word that each token is part of."""
+    def word_ranges(self, ids: Sequence[int]) -> list[range]:
+        """Return the words, by index from 0, that each token is part of; they are in order."""
 
     def save(self, path: Path) -> None:
         """Write the file, and files with the same stem if the kind has more than one."""
@@ -115,7 +122,8 @@ class Kind:
     Attributes:
         vocabulary: its class.
         target_type: type of target lines with this vocabulary.
-        is_tokenizable: the text may be cleaned, and Moses may tokenise it, first.
+        is_preparable: the text may be cleaned, and Moses may tokenise it, first.
+        is_segmented: the text has spaces between its tokens, unless Moses tokenises it.
         is_per_side: each side has its own files, even if both share the ids.
         check: reads the text of a dataset; DataError for a line that cannot be encoded.
         complete: see `TextCodec.complete`.
@@ -127,7 +135,8 @@ class Kind:
 
     vocabulary: VocabularyClass
     target_type: TargetType = "text"
-    is_tokenizable: bool = False
+    is_preparable: bool = False
+    is_segmented: bool = False
     is_per_side: bool = False
     check: Callable[[Sequence[Corpus]], None] = _accept
     complete: Callable[[str, str], tuple[str, bool | None]] = _as_decoded
@@ -136,12 +145,13 @@ class Kind:
 
 
 KINDS: dict[str, Kind] = {
-    "sentencepiece": Kind(Subword, is_tokenizable=True),
-    "words": Kind(Words, is_tokenizable=True),
+    "sentencepiece": Kind(Subword, is_preparable=True),
+    "words": Kind(Words, is_preparable=True, is_segmented=True),
     "marian": Kind(MarianVocabulary, is_per_side=True),
     "trees": Kind(
         TreeTokens,
         target_type="trees",
+        is_segmented=True,
         check=check_parses,
         complete=complete,
         summarize=summarize_repairs,
@@ -149,6 +159,46 @@ KINDS: dict[str, Kind] = {
     ),
 }
 """Kinds of vocabulary by their names in codec.json."""
+
+
+@dataclass(frozen=True)
+class SideDescription:
+    """A side in codec.json: its language, the kind of its vocabulary, and the steps before it."""
+
+    lang: str
+    kind: str
+    tokenizer: Literal["none", "moses"]
+    unescape: bool
+    normalize: NormalForm
+
+    @staticmethod
+    def of(lang: str, vocabulary: Vocabulary) -> "SideDescription":
+        """Return the description of a side."""
+        is_tokenized = any(isinstance(step, MosesTokens) for step in steps_before(vocabulary))
+        cleaning = cleaning_of(vocabulary)
+        return SideDescription(
+            lang=lang,
+            kind=vocabulary.kind,
+            tokenizer="moses" if is_tokenized else "none",
+            unescape=cleaning.unescape,
+            normalize=cleaning.normalize,
+        )
+
+    def prepare(self, vocabulary: Vocabulary) -> Vocabulary:
+        """Put the steps before a vocabulary."""
+        lang = self.lang if self.tokenizer == "moses" else None
+        return with_steps(vocabulary, steps_of(Cleaning(self.unescape, self.normalize), lang))
+
+
+@dataclass(frozen=True)
+class Description:
+    """The content of codec.json."""
+
+    format: Literal["nmtkit-codec"]
+    version: int
+    source: SideDescription
+    target: SideDescription
+    is_shared: bool
 
 
 @dataclass(frozen=True)
@@ -166,7 +216,13 @@ class TextCodec:
     is_shared: bool
 
     def encode_source(self, line: str) -> list[int]:
-        """Return the ids of a source line with the end symbol; a blank line gives [EOS_ID]."""
+        """Return the ids of a source line with the end symbol; a blank line gives [EOS_ID].
+
+        Raises:
+            DataError: the line begins with a language symbol that an imported model does not have.
+        """
+        if isinstance(self.source, MarianVocabulary):
+            self.source.check_language(line)
         return [*self.source.encode(line), EOS_ID]
 
     def encode_target(self, line: str) -> list[int]:
@@ -180,6 +236,13 @@ class TextCodec:
     def decode_target(self, ids: Sequence[int]) -> str:
         """Return the target text of ids without begin and end symbols."""
         return self.target.decode(ids)
+
+    def join_target(self, texts: Iterable[str]) -> str:
+        """Join the translations of a line's parts, by spaces if their script has them."""
+        is_restored = any(step.changes_spaces for step in steps_before(self.target))
+        if KINDS[self.target.kind].is_segmented and not is_restored:
+            return " ".join(filter(None, texts))
+        return joined(texts, are_sentences=False)
 
     def complete(self, text: str, source_line: str) -> tuple[str, bool | None]:
         """Return the final form of a decoded text, and whether it was repaired.
@@ -205,6 +268,11 @@ class TextCodec:
         )
 
     @property
+    def language_pair(self) -> str:
+        """The languages as --language-pair names them, such as `en-de`."""
+        return f"{base_language(self.source_lang)}-{base_language(self.target_lang)}"
+
+    @property
     def target_type(self) -> TargetType:
         """Type of the target lines, which determines the metrics that can compare them."""
         return KINDS[self.target.kind].target_type
@@ -213,8 +281,9 @@ class TextCodec:
     def segmentation(self) -> str:
         """Description of the segmentation of both sides, such as `nfc, moses, bpe and words`."""
         sides = self.source, self.target
-        steps = dict.fromkeys(step for side in sides for step in steps_before(side))
-        return ", ".join([*steps, " and ".join(dict.fromkeys(side.segmentation for side in sides))])
+        steps = [step for side in sides for step in steps_before(side)]
+        names = dict.fromkeys(name for step in steps for name in step.names)
+        return ", ".join([*names, " and ".join(dict.fromkeys(side.segmentation for side in sides))])
 
     @property
     def fingerprint(self) -> str:
@@ -225,19 +294,20 @@ class TextCodec:
             digest.update(hashlib.sha256(vocabulary.data).digest())
         return digest.hexdigest()
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the content of codec.json."""
-        return {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "source": _describe(self.source_lang, self.source),
-            "target": _describe(self.target_lang, self.target),
-            "is_shared": self.is_shared,
-        }
+    @property
+    def description(self) -> Description:
+        """The content of codec.json."""
+        return Description(
+            format="nmtkit-codec",
+            version=_VERSION,
+            source=SideDescription.of(self.source_lang, self.source),
+            target=SideDescription.of(self.target_lang, self.target),
+            is_shared=self.is_shared,
+        )
 
     def save(self, folder: Path) -> None:
         """Write codec.json and the vocabularies into an empty folder."""
-        text = json.dumps(self.to_json(), indent=2) + "\n"
+        text = json.dumps(encode(self.description), indent=2) + "\n"
         (folder / "codec.json").write_text(text, encoding="utf-8")
         names = _names(self.source.kind, self.is_shared)
         for name, vocabulary in zip(names, (self.source, self.target), strict=False):
@@ -248,39 +318,22 @@ class TextCodec:
         """Read a folder that `save` wrote.
 
         Raises:
-            DamagedError: a file is missing, damaged, or of a later version; names the file.
+            DamagedError: a file is missing, damaged, or of another version; names the file.
         """
         description = _read_description(folder / "codec.json")
-        sides = description["source"], description["target"]
-        names = _names(sides[0]["kind"], description["is_shared"])
+        source, target = description.source, description.target
+        names = _names(source.kind, description.is_shared)
         vocabularies = [
-            _load_vocabulary(KINDS[side["kind"]], folder, name)
-            for name, side in zip(names, sides, strict=False)
+            _load_vocabulary(KINDS[side.kind], folder, name)
+            for name, side in zip(names, (source, target), strict=False)
         ]
-        source, target = (
-            _prepared(vocabulary, side)
-            for vocabulary, side in zip((vocabularies[0], vocabularies[-1]), sides, strict=True)
-        )
         return TextCodec(
-            source_lang=sides[0]["lang"],
-            target_lang=sides[1]["lang"],
-            source=source,
-            target=target,
-            is_shared=description["is_shared"],
+            source_lang=source.lang,
+            target_lang=target.lang,
+            source=source.prepare(vocabularies[0]),
+            target=target.prepare(vocabularies[-1]),
+            is_shared=description.is_shared,
         )
-
-
-def tokenized(vocabulary: Vocabulary, lang: str) -> Tokenized:
-    """Add Moses' tokeniser of a language in front of a vocabulary."""
-    assert isinstance(vocabulary, Subword | Words), vocabulary.kind
-    return Tokenized(vocabulary, lang)
-
-
-def _prepared(vocabulary: Vocabulary, side: Mapping[str, Any]) -> Vocabulary:
-    """Add the described tokeniser and cleaning in front of a vocabulary."""
-    if side["tokenizer"] == "moses":
-        vocabulary = tokenized(vocabulary, side["lang"])
-    return cleaned(vocabulary, Cleaning(side["unescape"], side["normalize"]))
 
 
 def _names(source_kind: str, is_shared: bool) -> tuple[str, ...]:
@@ -289,92 +342,37 @@ def _names(source_kind: str, is_shared: bool) -> tuple[str, ...]:
     return ("shared",) if has_one_file else ("source", "target")
 
 
-def _describe(lang: str, vocabulary: Vocabulary) -> dict[str, str | bool]:
-    cleaning = vocabulary.cleaning if isinstance(vocabulary, Cleaned) else Cleaning(False, "none")
-    return {
-        "lang": lang,
-        "kind": vocabulary.kind,
-        "tokenizer": "moses" if "moses" in steps_before(vocabulary) else "none",
-        "unescape": cleaning.unescape,
-        "normalize": cleaning.normalize,
-    }
-
-
-def _read_description(path: Path) -> dict[str, Any]:
+def _read_description(path: Path) -> Description:
     """Read codec.json and check its fields."""
     if not path.is_file():
         raise DamagedError(f"{path}: missing; {RESTORE}")
     try:
-        description: dict[str, Any] = json.loads(path.read_bytes())
+        values = decode_text(dict[str, Any], path.read_bytes())
+        version = values.get("version")
+        if version == _VERSION or not isinstance(version, int):
+            return _checked(decode(Description, values))
     except OSError as error:
         raise DamagedError(f"{path}: {error.strerror}; {RESTORE}") from error
-    except (ValueError, RecursionError):
-        raise DamagedError(f"{path}: not JSON; {RESTORE}") from None
-    if not isinstance(description, dict) or description.get("format") != _FORMAT:
-        raise DamagedError(f"{path}: not a codec; {RESTORE}")
-    version = description.get("version")
-    if not isinstance(version, int) or not 1 <= version <= _VERSION:
-        raise DamagedError(
-            f"{path}: this nmtkit reads codecs up to version {_VERSION}, not {version}; "
-            "use the nmtkit that wrote it, or a newer one"
-        )
-    if version < 2:
-        description = _upgrade_to_2(description)
-    if version < 3:
-        description = _upgrade_to_3(description)
-    wrong = [name for name in ("source", "target") if not _is_side(description.get(name))]
-    if not isinstance(description.get("is_shared"), bool) or (
-        description["is_shared"] and not wrong and not _can_share(description)
-    ):
-        wrong.append("is_shared")
-    if wrong:
-        raise DamagedError(f"{path}: missing or wrong: {', '.join(wrong)}; {RESTORE}")
-    return description
+    except JsonError as error:
+        raise DamagedError(f"{path}: {error}; {RESTORE}") from None
+    raise DamagedError(
+        f"{path}: this nmtkit reads codecs of version {_VERSION}, not {version}; "
+        "use the nmtkit that wrote it, or make it again"
+    )
 
 
-def _upgrade_to_2(description: Mapping[str, Any]) -> dict[str, Any]:
-    """Upgrade version 1, which had one kind for both sides and no tokenizer."""
-    return {
-        **{
-            side: {
-                "lang": description.get(f"{side}_lang"),
-                "kind": description.get("kind"),
-                "tokenizer": "none",
-            }
-            for side in ("source", "target")
-        },
-        "is_shared": description.get("is_shared"),
-    }
-
-
-def _upgrade_to_3(description: Mapping[str, Any]) -> dict[str, Any]:
-    """Upgrade version 2, which did not clean text."""
-    upgraded = dict(description)
-    for name in ("source", "target"):
-        side = description.get(name)
-        if isinstance(side, dict):
-            upgraded[name] = {**side, "unescape": False, "normalize": "none"}
-    return upgraded
-
-
-def _can_share(description: Mapping[str, Any]) -> bool:
-    """Return whether the described sides can share one vocabulary."""
-    source, target = description["source"], description["target"]
-    return all(source[name] == target[name] for name in ("kind", *_PREPARATION))
-
-
-def _is_side(side: object) -> bool:
-    """Return whether the description of a side is valid."""
-    if not isinstance(side, dict):
-        return False
-    kind, tokenizer = side.get("kind"), side.get("tokenizer")
-    if kind not in [*KINDS] or not isinstance(side.get("lang"), str):
-        return False
-    form = side.get("normalize")
-    if tokenizer not in ("none", "moses") or form not in NORMAL_FORMS:
-        return False
-    is_plain = tokenizer == form == "none" and side.get("unescape") is False
-    return isinstance(side.get("unescape"), bool) and (is_plain or KINDS[kind].is_tokenizable)
+def _checked(described: Description) -> Description:
+    """Return a description; JsonError if a kind is unknown, takes no steps, or is not shared."""
+    for name, side in (("source", described.source), ("target", described.target)):
+        if side.kind not in KINDS:
+            raise JsonError("unknown", f"{name}.kind")
+        is_plain = side.tokenizer == side.normalize == "none" and not side.unescape
+        if not (is_plain or KINDS[side.kind].is_preparable):
+            raise JsonError("of a vocabulary that takes no steps", f"{name}.kind")
+    same = replace(described.source, lang=described.target.lang)
+    if described.is_shared and described.target != same:
+        raise JsonError("true, but the sides differ", "is_shared")
+    return described
 
 
 def _load_vocabulary(kind: Kind, folder: Path, name: str) -> Vocabulary:

@@ -4,9 +4,10 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
-from nmtkit.errors import ConfigError
+from nmtkit.errors import ConfigError, DataError
 from nmtkit.text.lines import read_pair, resolve
 
 Pair = tuple[str, str]
@@ -30,14 +31,14 @@ class Corpus:
         prefix: their path without the suffix of the language.
         source, target: their paths.
         num_pairs: number of lines of each file.
-        digest: sha256 of all pairs, in hexadecimal.
+        states: inode, size in bytes and time of change of each file, when it was found.
     """
 
     prefix: str
     source: Path
     target: Path
     num_pairs: int
-    digest: str
+    states: tuple[tuple[int, int, int], ...]
 
     @staticmethod
     def find(
@@ -64,16 +65,32 @@ class Corpus:
                     f"{path}: is a pipe or device, and this text is read more than once; write it "
                     "to a file, and give that"
                 )
+        states = tuple(map(_state, (source, target)))
         with watch(f"{source} and {target}", read_pair(source, target)) as pairs:
-            num_pairs, digest = 0, hashlib.sha256()
-            for pair in pairs:
-                num_pairs += 1
-                digest.update("{}\n{}\n".format(*pair).encode())
-        return Corpus(prefix, source, target, num_pairs, digest.hexdigest())
+            num_pairs = sum(1 for _ in pairs)
+        return Corpus(prefix, source, target, num_pairs, states)
 
     def pairs(self) -> Iterator[Pair]:
-        """Yield the pairs of lines; see `read_pair`."""
-        return read_pair(self.source, self.target)
+        """Yield the pairs of lines; DataError at the end if a file has changed since `find`.
+
+        Raises:
+            DataError, ConfigError: see `read_pair`, too.
+        """
+        yield from islice(read_pair(self.source, self.target), self.num_pairs)
+        if tuple(map(_state, (self.source, self.target))) != self.states:
+            raise DataError(
+                f"{self.source} or {self.target}: changed while this command read it; run it again "
+                "when no other program writes there"
+            )
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    """Return what differs after any change of a file; zeros if it is gone."""
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0, 0
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def sample(corpora: Sequence[Corpus], num_wanted: int) -> Iterator[Pair]:
@@ -93,11 +110,13 @@ class Chunk:
     Attributes:
         corpus: index of the corpus.
         first: number of the first pair over all corpora, from 0.
+        line: line number of the first pair in its corpus, from 1.
         pairs: at least one pair.
     """
 
     corpus: int
     first: int
+    line: int
     pairs: list[Pair]
 
 
@@ -107,20 +126,20 @@ def chunks(
     max_characters: int = CHUNK_CHARACTERS,
 ) -> Iterator[Chunk]:
     """Split corpora into chunks; the last pair of each may exceed `max_characters`."""
-    first = 0
+    num_before = 0
     for index, corpus in enumerate(corpora):
         pairs: list[Pair] = []
-        num_characters = 0
+        line, num_characters = 1, 0
         for source_line, target_line in corpus.pairs():
             pairs.append((source_line, target_line))
             num_characters += len(source_line) + len(target_line)
             if len(pairs) == max_pairs or num_characters > max_characters:
-                yield Chunk(index, first, pairs)
-                first += len(pairs)
+                yield Chunk(index, num_before + line - 1, line, pairs)
+                line += len(pairs)
                 pairs, num_characters = [], 0
         if pairs:
-            yield Chunk(index, first, pairs)
-            first += len(pairs)
+            yield Chunk(index, num_before + line - 1, line, pairs)
+        num_before += corpus.num_pairs
 
 
 def line_key(*lines: str) -> int:

@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from nmtkit.errors import DataError
 from nmtkit.text.lines import MAX_LINE_BYTES
@@ -20,6 +20,21 @@ _MAX_DIGITS = 1000
 
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 """Half of a character: JSON can escape it (RFC 8259, section 8.2), UTF-8 cannot encode it."""
+
+_PLAIN = {float, int, str, bool, type(None)}
+"""Types of values that have no others in them and are written as Python writes them."""
+
+
+class _Number(float):
+    """A number that Python would write in another way, such as 1.10, 1e5 or -0."""
+
+    def __new__(cls, text: str) -> Self:
+        """Return the number of a text, with the text."""
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    text: str
 
 
 def read_object(line: str, texts: tuple[str, str], where: str) -> dict[str, Any]:
@@ -72,8 +87,26 @@ def check_text(text: str, key: str, where: str) -> None:
 
 
 def write_object(values: Mapping[str, Any]) -> str:
-    """Return an object as one line of UTF-8; escaped halves of characters stay escaped."""
-    return _SURROGATE.sub(_escaped, json.dumps(values, ensure_ascii=False, allow_nan=False))
+    """Return an object as one line of UTF-8; numbers and escaped halves of characters stay."""
+    try:
+        text = _json(values)
+    except RecursionError:  # C reads what is too deep for Python
+        text = _dumps(values)
+    return _SURROGATE.sub(_escaped, text)
+
+
+def _json(value: object) -> str:
+    if isinstance(value, _Number):
+        return value.text
+    if isinstance(value, Mapping):
+        return "{" + ", ".join([f"{_dumps(key)}: {_json(one)}" for key, one in value.items()]) + "}"
+    if isinstance(value, list) and not {*map(type, value)} <= _PLAIN:
+        return "[" + ", ".join([_json(one) for one in value]) + "]"
+    return _dumps(value)
+
+
+def _dumps(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def _escaped(half: re.Match[str]) -> str:
@@ -91,14 +124,14 @@ def _distinct(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
-def _integer(digits: str) -> int:
+def _integer(digits: str) -> float:
     if len(digits) > _MAX_DIGITS:
         raise ValueError(f"a number of {len(digits)} digits; at most {_MAX_DIGITS} are read")
-    return int(digits)
+    return int(digits) if digits != "-0" else _Number(digits)
 
 
 def _finite(number: str) -> float:
     value = float(number)
     if not math.isfinite(value):
         raise ValueError(f"{number} is not a finite number")
-    return value
+    return value if repr(value) == number else _Number(number)

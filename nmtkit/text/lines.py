@@ -42,7 +42,21 @@ Item = TypeVar("Item")
 _READ_BYTES = 2**20
 _GZIP_MAGIC = b"\x1f\x8b"
 _UTF8_MARK = b"\xef\xbb\xbf"
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_UTF16 = "UTF-16; convert it, such as with `iconv -f UTF-16 -t UTF-8`"
+_SIGNATURES = {
+    _GZIP_MAGIC: "compressed by gzip, once more than is read here; decompress it, such as with "
+    "`zcat`",
+    b"\xfd7zXZ": "compressed by xz; decompress it, such as with `xzcat`",
+    b"\x28\xb5\x2f\xfd": "compressed by zstd; decompress it, such as with `zstdcat`",
+    b"PK\x03\x04": "a zip archive, as documents such as .docx and .odt are; extract its text, one "
+    "sentence per line",
+    b"%PDF-": "a PDF document; extract its text, one sentence per line",
+    b"\xff\xfe": _UTF16,
+    b"\xfe\xff": _UTF16,
+}
+"""First bytes of what is not text, and how to make text of it."""
+
+_CONVERT = "convert the file to UTF-8, such as with `iconv -f LATIN1 -t UTF-8`, or remove the line"
 _LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _LINE_ENDS_TO_SPACES = str.maketrans(dict.fromkeys(_LINE_ENDS, " "))
 
@@ -313,7 +327,7 @@ def _decoded(
         except UnicodeDecodeError as error:
             where = _describe_invalid(name, number, error.start + num_skipped + 1, raw, error.start)
             if warn_of_invalid is None:
-                raise DataError(f"{where}; {_how_to_fix(number, raw)}") from None
+                raise DataError(f"{where}; {_CONVERT}") from None
             num_invalid += 1
             if num_invalid == 1:
                 warn_of_invalid(
@@ -334,17 +348,14 @@ def _raw_lines(stream: BinaryIO, name: str, max_bytes: int) -> Iterator[tuple[by
     read = partial(stream.readline, max_bytes + 1)
     num_skipped = 0
     try:
-        for index, line in enumerate(iter(read, b"")):
-            if len(line) > max_bytes and not line.endswith(b"\n"):
+        for index, raw in enumerate(iter(read, b"")):
+            for signature, remedy in _SIGNATURES.items() if index == 0 else ():
+                if raw.startswith(signature):
+                    raise DataError(f"{name}: is {remedy}")
+            if len(raw) > max_bytes and not raw.endswith(b"\n"):
                 yield None, 0
                 _skip_line(stream, f"{name}:{index + 1}")
                 continue
-            raw = line
-            if index == 0 and raw.startswith(_GZIP_MAGIC):
-                raise DataError(
-                    f"{name}: compressed by gzip, once more than is read here; decompress it, such "
-                    "as with `zcat`"
-                )
             if index == 0 and raw.startswith(_UTF8_MARK):
                 num_skipped = len(_UTF8_MARK)
                 raw = raw[num_skipped:]
@@ -357,7 +368,9 @@ def _raw_lines(stream: BinaryIO, name: str, max_bytes: int) -> Iterator[tuple[by
             f"{name}: damaged gzip file ({error}); download or compress it again"
         ) from None
     except OSError as error:
-        raise ResourceError(f"{name}: {error.strerror}; check the disk, or use a copy") from error
+        raise ResourceError(
+            f"{name}: {error.strerror}; check the disk or the connection, or use a copy"
+        ) from error
 
 
 def _skip_line(stream: BinaryIO, where: str) -> None:
@@ -382,9 +395,3 @@ def _too_large() -> str:
 
 def _describe_invalid(name: str, number: int, byte: int, raw: bytes, index: int) -> str:
     return f"{name}:{number}: not valid UTF-8 at byte {byte} of the line (0x{raw[index]:02x})"
-
-
-def _how_to_fix(number: int, raw: bytes) -> str:
-    if number == 1 and raw.startswith(_UTF16_MARKS):
-        return "it looks like UTF-16: convert it, such as with `iconv -f UTF-16 -t UTF-8`"
-    return "convert the file to UTF-8, such as with `iconv -f LATIN1 -t UTF-8`, or remove the line"

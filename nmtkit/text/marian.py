@@ -6,11 +6,13 @@ such as `>>fra<<`, which is an entry of the list but not a piece of the model.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-from nmtkit.errors import RESTORE, DamagedError
+from nmtkit.errors import RESTORE, DamagedError, DataError
+from nmtkit.storage.json_data import JsonError, decode_text
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from nmtkit.text.subword import (
     SPACE_SYMBOL,
@@ -19,12 +21,15 @@ from nmtkit.text.subword import (
     normalized,
     unknown_pieces,
     whole_pieces,
-    word_indices,
+    word_ranges,
 )
 from nmtkit.text.subword_file import with_pieces
 
 _BYTE = "<0x{:02X}>"
 _LANGUAGE_BEGIN, _LANGUAGE_END = ">>", "<<"
+_SYMBOL = re.compile(r">>[^\s<>]+<<")
+_NUM_SHOWN = 10
+"""Number of languages in a message."""
 UNKNOWN_LANGUAGES = ("source", "target")
 """Languages of an imported model whose folder does not name them."""
 
@@ -66,13 +71,12 @@ class MarianVocabulary:
         if not list_path.is_file():
             raise DamagedError(f"{list_path}: missing; {RESTORE}")
         try:
-            model, pieces = path.read_bytes(), json.loads(list_path.read_bytes())
+            model, pieces = path.read_bytes(), decode_text(list[str], list_path.read_bytes())
         except OSError as error:
             raise DamagedError(f"{error.filename}: {error.strerror}; {RESTORE}") from error
-        except (ValueError, RecursionError):
-            raise DamagedError(f"{list_path}: not JSON; {RESTORE}") from None
-        is_list = isinstance(pieces, list) and all(isinstance(piece, str) for piece in pieces)
-        if not is_list or not len({*pieces}) == len(pieces) > EOS_ID:
+        except JsonError as error:
+            raise DamagedError(f"{list_path}: {error}; {RESTORE}") from None
+        if not len({*pieces}) == len(pieces) > EOS_ID:
             raise DamagedError(f"{list_path}: not a list of distinct pieces; {RESTORE}")
         return MarianVocabulary(model, pieces, str(path))
 
@@ -130,6 +134,20 @@ class MarianVocabulary:
         is_symbol = name.startswith(_LANGUAGE_BEGIN) and symbol in self._ids
         return (symbol, text) if is_symbol else ("", line)
 
+    def check_language(self, line: str) -> None:
+        """Raise DataError for a source line whose language symbol the model does not have.
+
+        A model without any such symbol reads it as text.
+        """
+        languages = [piece for piece in self._pieces if _is_language(piece)]
+        found = _SYMBOL.match(line)
+        if languages and found and found[0] not in self._ids:
+            more = " and others" * (len(languages) > _NUM_SHOWN)
+            raise DataError(
+                f"{found[0]} is not a language of this model; use one of "
+                f"{', '.join(languages[:_NUM_SHOWN])}{more}"
+            )
+
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids without begin and end symbols."""
         pieces = [self._decodable[index] for index in ids if index not in (BOS_ID, EOS_ID)]
@@ -154,9 +172,9 @@ class MarianVocabulary:
         """Return the entry of an id."""
         return self._pieces[index]
 
-    def word_indices(self, ids: Sequence[int]) -> list[int]:
-        """Return the index, from 0, of the word of `decode(ids)` that each token is part of."""
-        return word_indices(ids, self.piece)
+    def word_ranges(self, ids: Sequence[int]) -> list[range]:
+        """Return the words of `decode(ids)`, by index from 0, that each token is part of."""
+        return word_ranges(ids, self.piece, self.unknown_ids)
 
     def _id_of_text(self, piece: str) -> int:
         """Return the id of a piece; one spelled like the begin or end symbol is unknown."""

@@ -1,44 +1,138 @@
 """Noise on the text of training pairs: capitals, typing errors, missing marks, joined lines.
 
-`MODIFIERS` in nmtkit/config/noise.py has facts about the modifiers, under the same names. Those of
-the source alone keep the number of its words.
+Ids become text that may be changed, and ids again: tags and language symbols at the beginning of a
+line stay ids, and a line with other entries that stay whole, those of --whole-tokens, is unchanged.
+`MODIFIERS` in nmtkit/config/training_rules.py has the names of the modifiers, and their order.
 """
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
+from typing import Protocol
+
+from nmtkit.config.metrics import base_language
+from nmtkit.symbols import EOS_ID, UNK_ID
+from nmtkit.text import words
+from nmtkit.text.marian import MarianVocabulary
+from nmtkit.text.steps import innermost
+from nmtkit.text.subword import SPACE_SYMBOL, Subword
+from nmtkit.text.subword_file import SubwordFile
+from nmtkit.text.words import joined, letter_spans, words_of
+
+
+class _Vocabulary(Protocol):
+    def encode(self, line: str) -> list[int]: ...
+    def decode(self, ids: Sequence[int]) -> str: ...
+    def piece(self, index: int) -> str: ...
+
+
+class EditableText:
+    """Converts ids of a vocabulary to text that may be changed, and back."""
+
+    def __init__(self, vocabulary: _Vocabulary) -> None:
+        """Find the entries that stay whole."""
+        self._vocabulary = vocabulary
+        self._whole = whole_entries(vocabulary)
+
+    def decode(self, ids: Sequence[int]) -> tuple[list[int], str] | None:
+        """Return the line that ids, with the end symbol, spell.
+
+        Returns:
+            The ids of the tags and language symbols at its beginning, and the text of the rest.
+            None if encoding this text would not give these ids: it has unknown words or broken
+            characters, or its vocabulary was not the one that segmented it. Also if entries that
+            stay whole are within it.
+        """
+        first = self._end_of_symbols(ids)
+        rest = [*ids[first:-1]]
+        text = self._vocabulary.decode(rest)
+        is_exact = text and self._vocabulary.encode(text) == rest
+        return ([*ids[:first]], text) if is_exact and self._is_plain(rest) else None
+
+    def encode(self, symbols: Sequence[int], text: str) -> list[int] | None:
+        """Return the ids of a line with the end symbol.
+
+        Args:
+            symbols: ids of the tags and language symbols at its beginning.
+            text: the rest.
+
+        Returns:
+            None if there is no text, a word of it is unknown, or an entry that stays whole.
+        """
+        ids = self._vocabulary.encode(text)
+        return [*symbols, *ids, EOS_ID] if ids and self._is_plain(ids) else None
+
+    def _is_plain(self, ids: Sequence[int]) -> bool:
+        """Return whether ids are of text alone."""
+        return UNK_ID not in ids and self._whole.isdisjoint(ids)
+
+    def _end_of_symbols(self, ids: Sequence[int]) -> int:
+        """Return the number of ids of the tags and language symbols at the beginning."""
+        end = 0
+        while self._whole:
+            # A symbol that does not include the space before it follows a space of its own.
+            place = end + (self._vocabulary.piece(ids[end]) == SPACE_SYMBOL)
+            if place >= len(ids) or ids[place] not in self._whole:
+                break
+            end = place + 1
+        return end
+
+
+def whole_entries(vocabulary: object) -> frozenset[int]:
+    """Return the ids of entries that stay whole: tags, language symbols, --whole-tokens."""
+    vocabulary = innermost(vocabulary)
+    if isinstance(vocabulary, Subword):
+        return frozenset(SubwordFile.of(vocabulary.data).whole)
+    if isinstance(vocabulary, MarianVocabulary):
+        pieces = {*SubwordFile.of(vocabulary.model).whole.values()}
+        entries = map(vocabulary.piece, range(vocabulary.size))
+        return frozenset(
+            index
+            for index, piece in enumerate(entries)
+            if piece in pieces or vocabulary.split_symbol(piece)[0] == piece
+        )
+    return frozenset()
+
 
 WORDS_PER_TYPO = 10
 
-_FULL_STOPS = ".\u2026\u3002\uff0e\uff61\u0964\u0965\u06d4\u104b\u1362\u0589\u17d4"
-_EXCLAMATION_MARKS = "!\uff01"
-_QUESTION_MARKS = "?\uff1f\u061f;\u037e\u1367"
-"""The semicolon is the question mark of Greek."""
-
-_FINAL_MARKS = (_FULL_STOPS, _EXCLAMATION_MARKS, _QUESTION_MARKS)
+_FINAL_MARKS = (
+    words.FULL_STOPS + words.WIDE_FULL_STOPS,
+    words.EXCLAMATION_MARKS + words.WIDE_EXCLAMATION_MARKS,
+    words.QUESTION_MARKS + words.WIDE_QUESTION_MARKS + ";\u037e",  # those of Greek
+)
 _ANY_FINAL_MARK = "".join(_FINAL_MARKS)
+_DOTTED_I = "\u0130"
+_TO_GEORGIAN = {place + 0x1C90 - 0x10D0: place for place in range(0x10D0, 0x1100)}
+"""Capitals of Georgian letters, which keyboards and most fonts lack, to these letters."""
 _OPENING_MARKS = {"!": "\u00a1", "?": "\u00bf"}
 """Marks of Spanish, by the mark at the end of the same sentence."""
-
-_LETTERS = re.compile(r"[^\W\d_]{2,}")
-"""At least two letters in a row, of any script."""
-
-_WITHOUT_SPACES = re.compile("[\u3000-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uff01-\uff60]")
-"""Characters of Chinese and Japanese, which separate no sentences by spaces."""
 
 
 @dataclass(frozen=True)
 class Texts:
-    """The text of a pair."""
+    """The text of a pair.
+
+    Attributes:
+        source, target: a line each.
+        links: its word alignment, pairs of a source word and a target word, from 0; None =
+            unknown, as for all pairs of a dataset today.
+        source_lang: language of the source, as the dataset names it.
+    """
 
     source: str
     target: str
+    links: frozenset[tuple[int, int]] | None = None
+    source_lang: str = ""
 
 
 def join(first: Texts, second: Texts) -> Texts:
     """Join two pairs, on both sides."""
-    return Texts(_join_lines(first.source, second.source), _join_lines(first.target, second.target))
+    return replace(
+        first,
+        source=joined([first.source, second.source], are_sentences=True),
+        target=joined([first.target, second.target], are_sentences=True),
+    )
 
 
 def drop_final_punctuation(texts: Texts, _random: Random) -> Texts:
@@ -46,40 +140,45 @@ def drop_final_punctuation(texts: Texts, _random: Random) -> Texts:
     ends = texts.source[-1:], texts.target[-1:]
     if not any(all(end and end in kind for end in ends) for kind in _FINAL_MARKS):
         return texts
-    shorter = Texts(_without_final_marks(texts.source), _without_final_marks(texts.target))
+    source, target = map(_without_final_marks, (texts.source, texts.target))
+    shorter = replace(texts, source=source, target=target)
     return shorter if _has_text(shorter.source) and _has_text(shorter.target) else texts
 
 
 def add_typos(texts: Texts, random: Random) -> Texts:
     """Make one typing error per ten words of the source, at least one."""
     source = texts.source
-    for _ in range(max(1, len(source.split()) // WORDS_PER_TYPO)):
+    for _ in range(max(1, len(words_of(source)) // WORDS_PER_TYPO)):
         source = _with_typo(source, random)
     return replace(texts, source=source)
 
 
 def capitalize_words(texts: Texts, _random: Random) -> Texts:
     """Capitalize each word of the source."""
-    return replace(texts, source=" ".join(map(_capitalized, texts.source.split(" "))))
+    has_dotted_i = _has_dotted_i(texts.source_lang)
+    capitalized = (_capitalized(word, has_dotted_i) for word in texts.source.split(" "))
+    return replace(texts, source=" ".join(capitalized))
 
 
 def upper_case(texts: Texts, _random: Random) -> Texts:
-    """Write the source in capitals."""
-    return replace(texts, source=texts.source.upper())
+    """Write the source in capitals; Georgian has none, except in Unicode."""
+    source = texts.source
+    if _has_dotted_i(texts.source_lang):
+        source = source.replace("i", _DOTTED_I)
+    return replace(texts, source=source.upper().translate(_TO_GEORGIAN))
 
 
-MODIFIERS: dict[str, Callable[[Texts, Random], Texts]] = {
-    "drop-final-punctuation": drop_final_punctuation,
+Modifier = Callable[[Texts, Random], Texts]
+
+SOURCE_MODIFIERS: dict[str, Modifier] = {
     "typo": add_typos,
     "title": capitalize_words,
     "upper": upper_case,
 }
+"""Modifiers of the source alone, which keep its spaces; the target may be missing."""
+
+MODIFIERS = {"drop-final-punctuation": drop_final_punctuation, **SOURCE_MODIFIERS}
 """Modifiers of one pair; `join` makes one pair of two."""
-
-
-def _join_lines(first: str, second: str) -> str:
-    is_spaceless = _WITHOUT_SPACES.search(first[-1:] + second[:1])
-    return f"{first}{'' if is_spaceless else ' '}{second}"
 
 
 def _without_final_marks(text: str) -> str:
@@ -96,13 +195,18 @@ def _has_text(text: str) -> bool:
 
 
 def _with_typo(text: str, random: Random) -> str:
-    """Swap, leave out, double, add or replace a letter; the letters of the text do not change."""
-    places = [place for run in _LETTERS.finditer(text) for place in range(*run.span())]
+    """Swap, leave out, double, add or replace a letter of those in the text, with its marks.
+
+    Only letters next to others are changed.
+    """
+    letters = dict(letter_spans(text))
+    ends = {*letters.values()}
+    places = [(start, end) for start, end in letters.items() if start in ends or end in letters]
     if not places:
         return text
-    place = random.choice(places)
-    letter, following = text[place], text[place + 1 : place + 2]
-    other = text[random.choice(places)]
+    start, end = random.choice(places)
+    letter, following = text[start:end], text[end : letters.get(end)]
+    other = text[slice(*random.choice(places))]
     other = other.upper() if letter.isupper() else other.lower()
     kind = random.choice(("swap", "leave out", "double", "add", "replace"))
     typed = 2 * letter
@@ -112,12 +216,19 @@ def _with_typo(text: str, random: Random) -> str:
         typed = letter + other
     elif kind == "replace" and other != letter:
         typed = other
-    elif kind == "swap" and following != letter and place + 1 in places:
-        return f"{text[:place]}{following}{letter}{text[place + 2 :]}"
-    return f"{text[:place]}{typed}{text[place + 1 :]}"
+    elif kind == "swap" and end in letters and following != letter:
+        return f"{text[:start]}{following}{letter}{text[letters[end] :]}"
+    return f"{text[:start]}{typed}{text[end:]}"
 
 
-def _capitalized(word: str) -> str:
+def _has_dotted_i(lang: str) -> bool:
+    """Return whether the capital of i has a dot, and I is that of the dotless one."""
+    return base_language(lang) in ("tr", "tur", "az", "aze", "azj", "azb")
+
+
+def _capitalized(word: str, has_dotted_i: bool) -> str:
     """Capitalize the first letter of a word, unless a digit precedes it."""
     first = next((place for place, sign in enumerate(word) if sign.isalnum()), 0)
-    return word[:first] + word[first : first + 1].title() + word[first + 1 :]
+    letter = word[first : first + 1]
+    capital = _DOTTED_I if has_dotted_i and letter == "i" else letter.title()
+    return word[:first] + capital + word[first + 1 :]

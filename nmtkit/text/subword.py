@@ -3,17 +3,22 @@
 Every vocabulary trained here has byte fallback, so no text is unknown, and
 decode(encode(line)) == normalize(line) for any line. SentencePiece's symbol for a space, U+2581, is
 text like any other: the model's own normalisation replaces it, and the model's decoding restores
-it. Models trained elsewhere or by earlier versions have no such rule and read it as a space.
+it. Models trained elsewhere have no such rule and read it as a space.
 Source: Kudo and Richardson 2018, https://arxiv.org/abs/1808.06226
 """
 
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import chain, islice
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import sentencepiece
 
 from nmtkit.config.problems import shown
@@ -21,13 +26,32 @@ from nmtkit.errors import ConfigError, DamagedError, DataError
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from nmtkit.text.lines import read_whole
 from nmtkit.text.subword_file import SubwordFile, with_denormalizer, with_pieces
+from nmtkit.text.words import word_spans, words_of_parts
 
 Algorithm = Literal["bpe", "unigram"]
 
-# Fraction of the text's characters that get entries; the rarest are spelled in bytes, since one
-# occurrence is too few to train an embedding. SentencePiece's default, also for Chinese, Japanese.
+# Part of a text that characters with entries cover; the rarest are spelled in bytes, since one
+# occurrence is too few to train an embedding. SentencePiece's default, made for thousands of
+# characters. A small alphabet would lose letters and digits, so common characters have entries too.
 _CHARACTER_COVERAGE = 0.9995
+_COMMON_SHARE = 1e-5
+_COMMON_OCCURRENCES = 10
+_COUNTED_LINES = 8192
+
+_LONGEST_PIECE_CHARACTERS = 16
+_LONGEST_LINE = 4192
+"""Bytes of the longest line that SentencePiece learns from; it skips longer ones."""
+_SKIPPED = "\u2585"
+"""SentencePiece learns from no line with this character."""
+
 _NORMALIZATION = "nmt_nfkc"
+_JOINERS = "\u200c\u200d"
+"""Characters within words of many scripts; `nmt_nfkc` has a space for the first."""
+_IGNORED = (
+    "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # direction
+    "\u200b\u2060\ufeff"  # a possible line end, none, and the byte order mark
+)
+"""Invisible characters without a meaning of their own: Default_Ignorable_Code_Point of Unicode."""
 # The number of threads changes the last bits of unigram's sums, so it is the same everywhere.
 _NUM_THREADS = 16
 _LOG_ERRORS_ONLY = 2
@@ -35,13 +59,29 @@ SPACE_SYMBOL = "\u2581"
 """SentencePiece's symbol for a space."""
 
 _ESCAPED_SPACE_SYMBOL = "\uff3f"
-"""Stands for U+2581 of a text; no other text has it after NFKC, which replaces it by `_`."""
+"""Stands for U+2581 of a text; no other text has it, as it becomes `_`, which NFKC does too."""
 
 _LONGEST_PIECE = 7999
 """Bytes of the longest piece that SentencePiece loads."""
 
 _UNKNOWN = " \u2047 "
 """SentencePiece's text for `<unk>`."""
+
+
+@dataclass(frozen=True)
+class SubwordRules:
+    """Rules of a vocabulary that is trained.
+
+    Attributes:
+        normalizes: text is normalised by NFKC, without invisible characters; False = unchanged.
+        splits_digits: no entry has more than one digit.
+    """
+
+    normalizes: bool = True
+    splits_digits: bool = False
+
+
+USUAL_RULES = SubwordRules()
 
 
 class Subword:
@@ -79,33 +119,39 @@ class Subword:
         text: str,
         tokens: Sequence[str] = (),
         size_flag: str = "--vocab-size",
+        rules: SubwordRules = USUAL_RULES,
     ) -> "Subword":
         """Train a vocabulary; equal lines give an equal vocabulary on every machine.
 
         Args:
-            lines: text; SentencePiece skips empty lines and those above 4192 bytes.
+            lines: text, which is held in memory.
             algorithm: bpe or unigram.
             size: number of entries, including the 3 special symbols and the 256 bytes.
             text: name of the text in messages, such as its languages.
             tokens: words that become entries, whole where they follow a space.
             size_flag: option for the size, named in messages.
+            rules: how text is normalised, and which pieces there may be.
 
         Raises:
             ConfigError: the text is too small for this size, or its characters need more entries.
             DataError: there is no text to learn from, or a token cannot be an entry.
         """
-        pieces = trained_pieces(tokens)
-        failures: list[BaseException] = []
+        pieces = trained_pieces(tokens, rules)
+        text_lines = [*chain.from_iterable(map(_learnable, lines))]
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=_remember_failure(lines, failures),
+                sentence_iterator=iter(text_lines),
                 model_writer=model,
                 model_type=algorithm,
                 vocab_size=size,
                 byte_fallback=True,
                 character_coverage=_CHARACTER_COVERAGE,
-                normalizer=_normalizer(),
+                required_chars=_common_characters(text_lines, rules),
+                max_sentencepiece_length=_LONGEST_PIECE_CHARACTERS,
+                max_sentence_length=_LONGEST_LINE,
+                split_digits=rules.splits_digits,
+                normalizer=_normalizer(rules),
                 unk_id=UNK_ID,
                 bos_id=BOS_ID,
                 eos_id=EOS_ID,
@@ -115,8 +161,6 @@ class Subword:
                 minloglevel=_LOG_ERRORS_ONLY,
             )
         except RuntimeError as error:
-            if failures:
-                raise failures[0] from None
             raise _explain(str(error), size, text, size_flag) from None
         data = with_denormalizer(model.getvalue(), _decoding_rule())
         return Subword(data, f"subwords of {text}")
@@ -180,7 +224,7 @@ class Subword:
         return text
 
     def normalize(self, line: str) -> str:
-        """Return the normalised line: NFKC, single spaces, none at the ends."""
+        """Return the line as the model normalises it, with single spaces, none at the ends."""
         return normalized(self._processor, line)
 
     def piece(self, index: int) -> str:
@@ -188,28 +232,35 @@ class Subword:
         text: str = self._processor.id_to_piece(index)
         return text
 
-    def word_indices(self, ids: Sequence[int]) -> list[int]:
-        """Return the index, from 0, of the word of `decode(ids)` that each token is part of.
+    def word_ranges(self, ids: Sequence[int]) -> list[range]:
+        """Return the words of `decode(ids)`, by index from 0, that each token is part of.
 
         A space belongs to the word after it; at the end of the text, to the last word. An unknown
         token is decoded with spaces on both sides, so it is a separate word.
         """
-        return word_indices(ids, self.piece)
+        return word_ranges(ids, self.piece, self.unknown_ids)
 
 
-def word_indices(ids: Sequence[int], piece: Callable[[int], str]) -> list[int]:
-    """Return the index of the word that each token is part of; see `Subword.word_indices`."""
-    indices = []
-    num_begun, is_inside = 0, False
+def word_ranges(
+    ids: Sequence[int], piece: Callable[[int], str], unknown_ids: Collection[int]
+) -> list[range]:
+    """Return the words that each token is part of; see `Subword.word_ranges`.
+
+    Args:
+        ids: the tokens.
+        piece: returns the entry of an id.
+        unknown_ids: ids of <unk> and of bytes.
+    """
+    texts = [""]
+    decoder = getincrementaldecoder("utf-8")("replace")
     for index in ids:
-        text = _spelled(index, piece)
-        is_inside = is_inside and not text.startswith(" ")
-        indices.append(num_begun - is_inside)
-        if text.strip(" "):
-            num_begun += not is_inside
-            is_inside = not text.endswith(" ")
-    last = max(0, num_begun - 1)
-    return [min(index, last) for index in indices]
+        if index in unknown_ids and index != UNK_ID:
+            texts.append(decoder.decode(bytes.fromhex(piece(index)[3:5])))  # <0xE4>
+        else:
+            texts[-1] += decoder.decode(b"", final=True)  # half a character
+            texts.append(_spelled(index, piece))
+    texts[-1] += decoder.decode(b"", final=True)
+    return words_of_parts(texts, word_spans("".join(texts)))[1:]
 
 
 def _spelled(index: int, piece: Callable[[int], str]) -> str:
@@ -226,7 +277,8 @@ def load_processor(model: bytes, name: str) -> sentencepiece.SentencePieceProces
         processor.load_from_serialized_proto(model)
     except (RuntimeError, UnicodeDecodeError):  # decoding the RuntimeError's message may fail
         raise DamagedError(
-            f"{name}: not a SentencePiece model, or damaged; copy or train it again"
+            f"{name}: not a SentencePiece model, or damaged; copy or train it again, and give its "
+            ".model, not its .vocab"
         ) from None
     return processor
 
@@ -238,13 +290,15 @@ def normalized(processor: sentencepiece.SentencePieceProcessor, line: str) -> st
     return _as_text(processor.normalize(line), literal)
 
 
-def trained_pieces(tokens: Iterable[str]) -> list[str]:
+def trained_pieces(tokens: Iterable[str], rules: SubwordRules) -> list[str]:
     """Return the pieces of tokens that follow a space, for a model that is trained here.
 
     Raises:
         DataError: a token is too long, or not one word after normalisation.
     """
-    return whole_pieces(tokens, lambda line: _as_text(_normalizer().normalize(line), SPACE_SYMBOL))
+    return whole_pieces(
+        tokens, lambda line: _as_text(_normalizer(rules).normalize(line), SPACE_SYMBOL)
+    )
 
 
 def whole_pieces(tokens: Iterable[str], normalize: Callable[[str], str]) -> list[str]:
@@ -294,12 +348,40 @@ def check_whole(tokens: Iterable[str], encode: Callable[[str], Sequence[int]]) -
 
 
 @cache
-def _normalizer() -> sentencepiece.SentencePieceNormalizer:
-    """Return NFKC's rules, with U+2581 escaped; made once, as it takes a second."""
+def _normalizer(rules: SubwordRules) -> sentencepiece.SentencePieceNormalizer:
+    """Return a normaliser that escapes U+2581; made once, as NFKC takes a second."""
     sentencepiece.set_min_log_level(_LOG_ERRORS_ONLY)
-    rules = dict(sentencepiece.SentencePieceNormalizer(rule_name=_NORMALIZATION).decompile())
-    rules[SPACE_SYMBOL] = _ESCAPED_SPACE_SYMBOL
-    return sentencepiece.SentencePieceNormalizer(norm_map=[*rules.items()])
+    table = {}
+    if rules.normalizes:
+        table = dict(sentencepiece.SentencePieceNormalizer(rule_name=_NORMALIZATION).decompile())
+        table = {text: found for text, found in table.items() if text not in _JOINERS}
+        table |= dict.fromkeys(_IGNORED, "")
+    table |= {SPACE_SYMBOL: _ESCAPED_SPACE_SYMBOL, _ESCAPED_SPACE_SYMBOL: "_"}
+    return sentencepiece.SentencePieceNormalizer(norm_map=[*table.items()])
+
+
+def _learnable(line: str) -> Iterator[str]:
+    """Yield a line in parts that SentencePiece does not skip, split at spaces if there are any."""
+    rest = line.replace(_SKIPPED, " ")
+    while len(rest.encode()) > _LONGEST_LINE:
+        part = rest.encode()[:_LONGEST_LINE].decode(errors="ignore")
+        end = part.rfind(" ") + 1 or len(part)
+        yield rest[:end]
+        rest = rest[end:]
+    yield rest
+
+
+def _common_characters(lines: Iterable[str], rules: SubwordRules) -> str:
+    """Return the characters, other than spaces, that are common in lines after normalisation."""
+    normalize = _normalizer(rules).normalize
+    counts = np.zeros(sys.maxunicode + 1, np.int64)
+    remaining = iter(lines)
+    while block := [*islice(remaining, _COUNTED_LINES)]:
+        codes = np.frombuffer(normalize(" ".join(block)).encode("utf-32-le"), "<u4")
+        counts += np.bincount(codes, minlength=counts.size)
+    counts[[ord(SPACE_SYMBOL), 0]] = 0  # which no piece can have
+    least = max(_COMMON_OCCURRENCES, _COMMON_SHARE * counts.sum())
+    return "".join(map(chr, np.flatnonzero(counts >= least)))
 
 
 def _decoding_rule() -> bytes:
@@ -323,15 +405,6 @@ def _as_in_pieces(text: str) -> str:
     return text.replace(SPACE_SYMBOL, _ESCAPED_SPACE_SYMBOL).replace(" ", SPACE_SYMBOL)
 
 
-def _remember_failure(lines: Iterable[str], failures: list[BaseException]) -> Iterator[str]:
-    """Yield lines and record an exception, which SentencePiece replaces by a RuntimeError."""
-    try:
-        yield from lines
-    except BaseException as error:
-        failures.append(error)
-        raise
-
-
 def _explain(message: str, size: int, text: str, size_flag: str) -> ConfigError | DataError:
     """Convert SentencePiece's message into an error that says how to fix it."""
     too_high = re.search(r"Vocabulary size too high .* value <= (\d+)", message)
@@ -347,7 +420,7 @@ def _explain(message: str, size: int, text: str, size_flag: str) -> ConfigError 
             f"and 3 special symbols; set {size_flag} to at least {too_low[1]}"
         )
     is_empty = "!sentences_.empty()" in message or "(all_chars_count) > (0)" in message
-    reason = "every line is blank or above 4192 bytes; " if is_empty else ""
+    reason = "every line is blank; " if is_empty else ""
     return DataError(
         f"no vocabulary can be learnt from the text of {text}: {reason}check the files "
         f"(SentencePiece: {message.strip()})"

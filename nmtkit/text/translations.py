@@ -4,12 +4,12 @@ docs/formats.md describes it. An object without the key `schema` is of version 1
 """
 
 import re
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from nmtkit.errors import DataError
+from nmtkit.storage.json_data import JsonError, decode
 from nmtkit.text.json_lines import MAX_OBJECT_BYTES, check_text, read_object
 from nmtkit.text.lines import decode_lines
 
@@ -21,54 +21,19 @@ REQUEST_KEYS = ("source", "target_prefix")
 """The keys of a request: a required text, and one that may be left out."""
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_number(value: object) -> bool:
-    """Return whether a value is a number that a float can hold."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and abs(value) <= sys.float_info.max  # type: ignore[arg-type]
-
-
-def _is_list_of(is_item: Callable[[object], bool]) -> Callable[[object], bool]:
-    return lambda value: isinstance(value, list) and all(map(is_item, value))
-
-
-def _is_table_of_numbers(value: object) -> bool:
-    return isinstance(value, dict) and all(map(_is_number, value.values()))
-
-
-@dataclass(frozen=True)
-class ValueType:
-    """A type of values.
-
-    Attributes:
-        name: what messages call it.
-        fits: returns whether a value is of the type.
-    """
-
-    name: str
-    fits: Callable[[object], bool]
-
-
-_TEXT, _NUMBER = ValueType("a text", _is_text), ValueType("a number", _is_number)
-_TEXTS = ValueType("a list of texts", _is_list_of(_is_text))
-_NUMBERS = ValueType("a list of numbers", _is_list_of(_is_number))
-
-TRANSLATION_KEYS: dict[str, ValueType] = {
-    "translation": _TEXT,
-    "score": _NUMBER,
-    "log_prob": _NUMBER,
-    "perplexity": _NUMBER,
-    "tokens": _TEXTS,
-    "token_log_probs": _NUMBERS,
-    "alignment": _TEXT,
-    "source_tokens": _TEXTS,
-    "attention": ValueType("a list of lists of numbers", _is_list_of(_is_list_of(_is_number))),
-    "features": ValueType("an object of numbers", _is_table_of_numbers),
-    "rerank_score": _NUMBER,
-    "system": _TEXT,
+TRANSLATION_KEYS: dict[str, Any] = {
+    "translation": str,
+    "score": float,
+    "log_prob": float,
+    "perplexity": float,
+    "tokens": list[str],
+    "token_log_probs": list[float],
+    "alignment": str,
+    "source_tokens": list[str],
+    "attention": list[list[float]],
+    "features": dict[str, float],
+    "rerank_score": float,
+    "system": str,
 }
 """The keys of a translation, with the types of their values; only `translation` is required."""
 
@@ -158,7 +123,8 @@ def read_translation(line: str, where: str) -> TranslatedLine:
     check_schema(values, where)
     best = _candidate(values, where, "")
     n_best = values.get("n_best")
-    if n_best is not None and not (_is_list_of(_is_object)(n_best) and n_best):
+    is_list = isinstance(n_best, list) and n_best and all(isinstance(one, dict) for one in n_best)
+    if n_best is not None and not is_list:
         raise DataError(
             f'{where}: "n_best" is not a list of at least one object; fix it, or leave it out'
         )
@@ -183,7 +149,7 @@ def check_schema(values: Mapping[str, Any], where: str) -> None:
     schema = values.get("schema", SCHEMA)
     if schema == SCHEMA:
         return
-    match = re.fullmatch(rf"{FORMAT}/([1-9][0-9]{{0,8}})", schema) if _is_text(schema) else None
+    match = isinstance(schema, str) and re.fullmatch(rf"{FORMAT}/([1-9][0-9]{{0,8}})", schema)
     if match:
         raise DataError(
             f'{where}: "schema" is {schema}, and this nmtkit reads up to version {VERSION}; '
@@ -205,12 +171,10 @@ def _candidate(values: Mapping[str, Any], where: str, place: str) -> Candidate:
     candidate = Candidate(found.get("translation", ""), found, where, place)
     if "translation" not in found:
         raise DataError(f"{candidate.named('translation')} is missing; add the text")
-    for key, kind in TRANSLATION_KEYS.items():
-        if key in found and not kind.fits(found[key]):
-            raise DataError(f"{candidate.named(key)} is not {kind.name}; fix it")
+    for key in [key for key in TRANSLATION_KEYS if key in found]:
+        try:
+            decode(TRANSLATION_KEYS[key], found[key])
+        except JsonError as error:
+            raise DataError(f"{where}: {error.inside(f'{place}{key}')}; fix it") from None
     check_text(candidate.text, f"{place}translation", where)
     return candidate
-
-
-def _is_object(value: object) -> bool:
-    return isinstance(value, dict)

@@ -1,145 +1,231 @@
-"""Closed vocabularies: a line is split at white space, and each token is an entry or unknown.
+"""What a word is, by script: words of a line, and how lines are split and joined between words.
 
-They are for text that another tool has segmented. The file has one word per line, in the order of
-ids.
+A word is text between spaces. In scripts without spaces between words, such as Chinese, Japanese
+and Thai, each grapheme cluster is a word: a character with its marks. So no package's dictionary
+decides, and a text has the same words everywhere.
+Source: Unicode Standard Annex #29, https://unicode.org/reports/tr29/ (grapheme clusters); here a
+cluster has all marks and vowel signs that follow a letter, also the few that the annex leaves out.
+
+Patterns read a line as classes, one letter per character: see `_class_of`.
 """
 
-from collections import Counter
-from collections.abc import Container, Iterable, Sequence
-from itertools import chain, islice
-from pathlib import Path
+import re
+import unicodedata
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
 
-from nmtkit.errors import DataError
-from nmtkit.symbols import BOS_ID, EOS_ID, SPECIAL_WORDS, UNK_ID
-from nmtkit.text.lines import read_list
+FULL_STOPS = ".\u2026\u0964\u0965\u06d4\u104b\u1362\u0589\u17d4"
+WIDE_FULL_STOPS = "\u3002\uff0e\uff61"
+EXCLAMATION_MARKS, WIDE_EXCLAMATION_MARKS = "!", "\uff01"
+QUESTION_MARKS, WIDE_QUESTION_MARKS = "?\u061f\u1367", "\uff1f"
 
+_WIDE_POINT = "\uff0e"
 
-class Words:
-    """Words and their ids; tokens spelled like a special symbol are unknown."""
+_FINAL = FULL_STOPS + EXCLAMATION_MARKS + QUESTION_MARKS
+_WIDE_FINAL = WIDE_FULL_STOPS + WIDE_EXCLAMATION_MARKS + WIDE_QUESTION_MARKS
+"""Marks that end a sentence; the wide ones need no space after them."""
 
-    kind = segmentation = "words"
-    suffix = ".txt"
-    unknown_ids = frozenset({UNK_ID})
+_EAST_ASIAN = (  # Chinese, Japanese, Yi; wide marks, halfwidth kana
+    "\u2e80-\u2fff\u3001-\u312f\u3190-\ua4cf\uf900-\ufaff"
+    "\U00016fe0-\U00018dff\U0001aff0-\U0001b2ff\U00020000-\U0003ffff"
+    "\uff01-\uff0f\uff1a-\uff20\uff3b-\uff3e\uff40\uff5b-\uff9f"
+)
+_SOUTH_EAST_ASIAN = (  # Thai, Lao, Tibetan, Burmese, Khmer, Tai
+    "\u0e00-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf"
+    "\ua9e0-\ua9ff\uaa60-\uaadf\U00011700-\U0001174f"
+)
+_SPACELESS = re.compile(f"[{_EAST_ASIAN}{_SOUTH_EAST_ASIAN}]")
+"""Characters of scripts without spaces between words."""
 
-    def __init__(self, words: Sequence[str]) -> None:
-        """Store words in the order of their ids, which begin after the three special symbols."""
-        self._words = (*SPECIAL_WORDS, *words)
-        self._ids = {word: i for i, word in enumerate(words, len(SPECIAL_WORDS))}
-        self.size = len(self._words)
-        assert len({*self._words}) == self.size, "a word appears twice, or is a special symbol"
+_SPACELESS_SENTENCES = re.compile(f"[{_EAST_ASIAN}]")
+"""Characters of scripts without spaces between sentences."""
 
-    @staticmethod
-    def count(
-        lines: Iterable[str], size: int, min_count: int, symbols: Sequence[str] = ()
-    ) -> "Words":
-        """Select the most frequent words of a text; ties are in the order of code points.
+_OTHER_MARKS = "\u0e33\u0eb3\uff9e\uff9f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
+"""Vowel signs, voiced sound marks and skin tones that Unicode calls letters or symbols."""
 
-        Args:
-            lines: the text.
-            size: maximum number of entries, including special symbols.
-            min_count: rarer words are left out.
-            symbols: words that come first, regardless of their frequency.
+_DECOMPOSED_VOWELS = re.compile("(?<=\u0e4d)\u0e32|(?<=\u0ecd)\u0eb2")
+"""The ends of U+0E33 and U+0EB3 after NFKC, which subwords have."""
 
-        Raises:
-            DataError: no word is frequent enough.
-        """
-        counts = Counter(token for line in lines for token in line.split())
-        for word in (*SPECIAL_WORDS, *symbols):
-            counts.pop(word, None)
-        frequent = [word for word in counts if counts[word] >= min_count]
-        if not frequent:
-            raise DataError(
-                f"none of the training text's {len(counts)} distinct words occurs "
-                f"{min_count} times; check the files, or lower --min-count"
-            )
-        ranked = sorted(frequent, key=lambda word: (-counts[word], word))
-        return Words([*symbols, *ranked][: size - len(SPECIAL_WORDS)])
+_STACKERS = "\u1039\u17d2\u1a60"
+"""Signs that put the next letter under the one before: Burmese, Khmer, Tai Tham."""
 
-    @staticmethod
-    def is_valid_entry(word: str) -> bool:
-        """Return whether a text can be an entry: no white space, not a special symbol."""
-        return word.split() == [word] and word not in SPECIAL_WORDS
+_ZERO_WIDTH_SPACE, _ZERO_WIDTH_JOINER = "\u200b", "\u200d"
 
-    @staticmethod
-    def load(path: Path) -> "Words":
-        """Read a list of words; it may begin with the three special symbols.
+_MARKS = "(?:[mvjf]|(?<=v)c)*"
+_CLUSTERS = re.compile(f".{_MARKS}")
+_ASCII_WORD = re.compile(r"\S+")
+_WORD = re.compile(f"[cCQ]{_MARKS}|[^scCQ]+")
+_WORD_OR_MARK = re.compile(
+    # A word does not end with characters that nobody sees.
+    f"(?:[cCQ]{_MARKS}|w[wmvjf]*|(?:rr|[oeqrmv])(?:[mvjf]|(?<=j)o)*)(?<![jf])"
+)
 
-        Raises:
-            ConfigError: the file cannot be read.
-            DataError: an empty line, white space in a word, a repeated word, or no words.
-        """
-        entries = read_list(path)
-        first = tuple(islice(entries, len(SPECIAL_WORDS)))
-        num_leading = len(first) if first == SPECIAL_WORDS else 0
-        words: dict[str, None] = {}  # in order
-        for number, word in enumerate(chain(first[num_leading:], entries), num_leading + 1):
-            problem = _find_problem(word, words)
-            if problem:
-                raise DataError(f"{path}:{number}: {problem}")
-            words[word] = None
-        if not words:
-            raise DataError(f"{path}: no words; give a list of words, one per line")
-        return Words([*words])
-
-    def with_tokens(self, tokens: Sequence[str]) -> "Words":
-        """Return a vocabulary with further entries at its end.
-
-        Args:
-            tokens: words; those that are entries already are left out.
-
-        Raises:
-            DataError: a token is a special symbol.
-        """
-        for token in tokens:
-            if not self.is_valid_entry(token):
-                raise DataError(f"token {token!r} is a special symbol; leave it out")
-        return Words([*dict.fromkeys([*self._words[len(SPECIAL_WORDS) :], *tokens])])
-
-    @property
-    def data(self) -> bytes:
-        """The bytes of the file that `save` writes."""
-        return "".join(f"{word}\n" for word in self._words).encode()
-
-    def save(self, path: Path) -> None:
-        """Write the words, special symbols first."""
-        path.write_bytes(self.data)
-
-    def encode(self, line: str) -> list[int]:
-        """Return one id per token, without special symbols; a blank line has none."""
-        return [self._ids.get(token, UNK_ID) for token in line.split()]
-
-    def split_symbol(self, line: str) -> tuple[str, str]:
-        """Return "" and the line: this vocabulary has no language symbols."""
-        return "", line
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """Return the words of ids joined by spaces, without begin and end symbols."""
-        return " ".join(self._words[i] for i in ids if i not in (BOS_ID, EOS_ID))
-
-    def normalize(self, line: str) -> str:
-        """Return the tokens of a line joined by single spaces."""
-        return " ".join(line.split())
-
-    def piece(self, index: int) -> str:
-        """Return the word of an id."""
-        return self._words[index]
-
-    def word_indices(self, ids: Sequence[int]) -> list[int]:
-        """Return the index of each token, as each is one word."""
-        return list(range(len(ids)))
+# Where a text can be split, from good to bad: `gap` is left out.
+_FINAL_RUN = re.compile("[eC][eCqQmvjf]*+(?P<gap>s?)")
+_SPACES = re.compile("(?P<gap>s)")
+_BETWEEN_WORDS = re.compile("(?P<gap>s|(?<![vj])(?=c)|(?<=[cCQ])(?=w))")
+_BETWEEN_CLUSTERS = re.compile("(?P<gap>)(?<!j)(?:(?<!v)(?=[cw])|(?<!r)(?=r)|(?=[sCQeqo]))")
 
 
-def _find_problem(word: str, seen: Container[str]) -> str | None:
-    """Describe the problem of an entry after the entries `seen`; None if it is valid."""
-    if not word:
-        return "empty line; delete it"
-    if word.split() != [word]:
-        return f"{word!r} is not one word; write one word without white space per line"
-    if word in SPECIAL_WORDS:
-        return (
-            f"special symbol '{word}' is out of place; begin the list with the lines "
-            f"{', '.join(SPECIAL_WORDS)}, or leave out all three"
-        )
-    if word in seen:
-        return f"token '{word}' appears twice; delete one line"
+class _Classes(dict[int, str]):
+    """The class of each code point, computed when it is first met."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = found = _class_of(chr(code))
+        return found
+
+
+_CLASSES = _Classes()
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text; punctuation is part of the word next to it.
+
+    In scripts without spaces it is a word of its own. Concatenated, words are the text without
+    spaces.
+    """
+    return [text[start:end] for start, end in word_spans(text)]
+
+
+def words_and_punctuation(text: str) -> list[str]:
+    """Return the words and the punctuation marks of a text, each by itself.
+
+    Such a word is a run of letters and digits with their marks and joiners: `don't` has two, and an
+    apostrophe.
+    """
+    found = _WORD_OR_MARK.finditer(_classes(text))
+    return [text[slice(*match.span())] for match in found]
+
+
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """Return where each of `words_of` begins and ends."""
+    if text.isascii():
+        return [match.span() for match in _ASCII_WORD.finditer(text)]
+    return [match.span() for match in _WORD.finditer(_classes(text))]
+
+
+def letter_spans(text: str) -> list[tuple[int, int]]:
+    """Return where each letter of a text begins and, with its marks, ends."""
+    if text.isascii():
+        return [(start, start + 1) for start, one in enumerate(text) if one.isalpha()]
+    clusters = (match.span() for match in _CLUSTERS.finditer(_classes(text)))
+    return [(start, end) for start, end in clusters if text[start].isalpha()]
+
+
+def words_of_parts(parts: Sequence[str], spans: Sequence[tuple[int, int]]) -> list[range]:
+    """Return the words that each part of a text has a character of.
+
+    A space belongs to the word after it, or at the end to the last word; so does an empty part. All
+    are of one word if there is none.
+
+    Args:
+        parts: concatenated, the text.
+        spans: the text's `word_spans`.
+    """
+    starts, ends = [start for start, _ in spans], [end for _, end in spans]
+    last = max(0, len(spans) - 1)
+    found = []
+    for begin, end in pairwise(accumulate(map(len, parts), initial=0)):
+        first = min(bisect_right(ends, begin), last)
+        found.append(range(first, max(first + 1, bisect_left(starts, end))))
+    return found
+
+
+def is_spaceless(texts: Iterable[str]) -> bool:
+    """Return whether most words of texts are of scripts without spaces between words."""
+    classes = _classes(" ".join(texts))
+    return classes.count("c") > len(re.findall("w[wmvjf]*", classes))
+
+
+def halves(text: str, *, at_spaces: bool = False) -> tuple[str, str] | None:
+    """Split a text near its middle, by the rules of its script; None if that is not possible.
+
+    It is split at the nearest end of a sentence in its middle half; without one, at the nearest
+    space there; else at the nearest space or between two words; else between two clusters. The
+    space is left out.
+
+    Args:
+        text: the text.
+        at_spaces: split at spaces only, as for text whose tokens are separated by spaces.
+    """
+    classes = _classes(text)
+    size = len(text)
+    middle, quarter = size // 2, size // 4
+    spaces = (match.span("gap") for match in _SPACES.finditer(classes))
+    places: list[tuple[Iterable[tuple[int, int]], int]] = [(spaces, size)]
+    if not at_spaces:
+        places = [
+            (_sentence_ends(classes), quarter),
+            (spaces, quarter),
+            *(
+                ((match.span("gap") for match in pattern.finditer(classes)), size)
+                for pattern in (_BETWEEN_WORDS, _BETWEEN_CLUSTERS)
+            ),
+        ]
+    for found, farthest in places:
+        inner = ((start, end) for start, end in found if start < size and end > 0)
+        gaps = [(abs(start - middle), start, end) for start, end in inner]
+        distance, start, end = min(gaps, default=(size + 1, 0, 0))
+        if distance <= farthest:
+            return text[:start], text[end:]
     return None
+
+
+def joined(parts: Iterable[str], *, are_sentences: bool) -> str:
+    """Join parts of a line, or sentences, as their script does: by spaces, or without any.
+
+    Thai has no spaces between words, but between sentences; Chinese has none at all.
+    """
+    spaceless = _SPACELESS_SENTENCES if are_sentences else _SPACELESS
+    text = ""
+    for part in filter(None, parts):
+        is_spaced = text and not spaceless.search(text[-1] + part[0])
+        text += f" {part}" if is_spaced else part
+    return text
+
+
+def _classes(text: str) -> str:
+    """Return the class of each character of a text."""
+    return _DECOMPOSED_VOWELS.sub("\u0e33", text).translate(_CLASSES)
+
+
+def _sentence_ends(classes: str) -> Iterator[tuple[int, int]]:
+    """Yield the gap after each end of a sentence.
+
+    A run of marks is one if it has a wide mark, or if a space or a letter of a script without
+    spaces follows.
+    """
+    for match in _FINAL_RUN.finditer(classes):
+        if match["gap"] or "C" in match[0] or classes[match.end() : match.end() + 1] == "c":
+            yield match.span("gap")
+
+
+def _class_of(character: str) -> str:
+    """Return the class of a character.
+
+    Returns:
+        s space   j joiner   f other character without width   m mark   v stacker
+        c, C, Q of a script without spaces: letter or opening mark; mark that ends a sentence; other
+        w letter or digit   e mark that ends a sentence   q closing mark   r half a flag   o other
+    """
+    category = unicodedata.category(character)
+    if character.isspace() or character == _ZERO_WIDTH_SPACE:
+        return "s"
+    if category == "Cf":
+        return "j" if character == _ZERO_WIDTH_JOINER else "f"
+    if category[0] == "M" or character in _OTHER_MARKS:
+        return "v" if character in _STACKERS else "m"
+    if character == _WIDE_POINT:  # also of decimal numbers
+        return "e"
+    if character in _WIDE_FINAL:
+        return "C"
+    if _SPACELESS.match(character):
+        return "Q" if category in ("Po", "Pe", "Pf", "Pd") else "c"
+    if character.isalnum() or character == "_":
+        return "w"
+    if "\U0001f1e6" <= character <= "\U0001f1ff":
+        return "r"
+    if character in _FINAL:
+        return "e"
+    return "q" if category in ("Pe", "Pf") or character in "\"'" else "o"

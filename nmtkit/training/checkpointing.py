@@ -7,25 +7,22 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 
 from torch import Tensor
 
-from nmtkit.config.fields import fields_of, values_of
-from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.schema import TrainRecipe, fields_of, values_of
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError, DamagedError, ResourceError
-from nmtkit.runtime.host_copies import Staging
-from nmtkit.runtime.threads import background_thread
+from nmtkit.runtime.devices import background_thread
 from nmtkit.storage.checkpoint import (
     Resumable,
     Snapshot,
-    clear_leftovers,
     newest_resumable,
     prune,
     write_checkpoint,
 )
+from nmtkit.storage.json_data import encode
 from nmtkit.storage.model_folder import restore_parameters
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.state import RunContext, TrainState
@@ -35,16 +32,12 @@ from nmtkit.units import SECONDS_PER_MINUTE
 def open_newest_checkpoint(
     folder: RunFolder, recipe: TrainRecipe, dataset: Dataset, warn: Callable[[str], None]
 ) -> Resumable | None:
-    """Read the newest undamaged checkpoint of a run, and delete leftovers of killed sessions.
-
-    Returns:
-        The checkpoint, to which `last` points now; None for a new run.
+    """Read the newest undamaged checkpoint of a run; None for a new run.
 
     Raises:
         ConfigError: the checkpoint has other settings.
         DamagedError: it is from other data; or no checkpoint can be resumed, though there are some.
     """
-    clear_leftovers(folder, warn)
     resumable = newest_resumable(folder, warn)
     if resumable is not None:
         check_same_run(folder.path, resumable, recipe, dataset)
@@ -71,7 +64,7 @@ def check_same_run(
     changed = [
         f"{name} was {old[name]!r} and is now {new[name]!r}"
         for name, field in fields.items()
-        if field.setting.on_resume == "fixed" and old[name] != new[name]
+        if not field.may_change_on_resume and old[name] != new[name]
     ]
     if changed:
         raise ConfigError(
@@ -97,9 +90,9 @@ class Saver:
         self._train_state = train_state
         self._config = context.recipe.checkpoints
         self._longest_s = self._config.save_minutes * SECONDS_PER_MINUTE
-        self._last_save = context.clock()
+        # Seconds of training, which all ranks agree on.
+        self._last_save = train_state.progress.seconds
         self._failing_since = math.inf
-        self._staging = Staging()
         self._thread = background_thread("saver")
         self._writing: Future[None] | None = None
         self._writing_update = 0
@@ -118,15 +111,12 @@ class Saver:
         return self._config.every_epoch and self._train_state.progress.ends_epoch
 
     def is_due(self) -> bool:
-        """Return whether to save: scheduled, or the last save is --save-minutes ago."""
-        age = self._context.clock() - self._last_save
+        """Return whether to save: scheduled, or --save-minutes of training after the last save."""
+        age = self._train_state.progress.seconds - self._last_save
         return self.is_scheduled() or 0 < self._longest_s <= age
 
-    def save_if(self, is_due: bool) -> None:
+    def save_if_due(self) -> None:
         """Save if due; first report the previous save if it has failed.
-
-        Args:
-            is_due: the result of `is_due` before the log was written.
 
         Raises:
             ResourceError: saves have failed for --save-minutes: the first of them in a row began
@@ -135,11 +125,11 @@ class Saver:
         """
         if self._writing is not None and self._writing.done():
             self.finish()
-        if is_due:
+        if self.is_due():
             self._start()
 
     def save_now(self) -> None:
-        """Save where a single failure is an error; raises as `save_if`."""
+        """Save where a single failure is an error; raises as `save_if_due`."""
         with suppress(ResourceError):  # this save makes up for one that has failed
             self._await_write()
         self._start()
@@ -153,7 +143,7 @@ class Saver:
         point_best_or_report(self._context.folder, best_first, self._report)
 
     def finish(self) -> None:
-        """Wait for the checkpoint that is being written, if any; raises as `save_if`."""
+        """Wait for the checkpoint that is being written, if any; raises as `save_if_due`."""
         if self._writing is None:
             return
         try:
@@ -173,7 +163,7 @@ class Saver:
     def _start(self) -> None:
         """Copy the state, and write it in the background; rank 0 only."""
         self.finish()
-        self._last_save = self._context.clock()
+        self._last_save = self._train_state.progress.seconds
         if self._context.ranks.is_first:
             self._writing_update = self._train_state.progress.update
             self._writing = self._thread.submit(self._write, self._snapshot())
@@ -187,13 +177,12 @@ class Saver:
     def _copied(self, *groups: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
         """Copy named tensors to the host; a tensor with several names is copied once."""
         unique = {tensor.data_ptr(): tensor for group in groups for tensor in group.values()}
-        copies = dict(zip(unique, self._staging.copy(unique.values()), strict=True))
+        copies = {at: tensor.detach().to("cpu", copy=True) for at, tensor in unique.items()}
         return [
             {name: copies[tensor.data_ptr()] for name, tensor in group.items()} for group in groups
         ]
 
     def _write(self, snapshot: Snapshot) -> None:
-        self._staging.wait()
         folder, config = self._context.folder, self._config
         write_checkpoint(folder, snapshot)
         try:  # training continues if an old checkpoint cannot be deleted
@@ -205,7 +194,7 @@ class Saver:
         self._context.reporter.message(text)
 
     def _snapshot(self) -> Snapshot:
-        """Begin to copy the state; `_staging` waits for the copies."""
+        """Copy the state to the host."""
         dataset, codec = self._context.dataset, self._context.dataset.codec
         state = self._train_state
         model, state_tensors = self._copied(state.published.state_dict(), state.state_tensors())
@@ -223,7 +212,7 @@ class Saver:
                 **({"parents": self._context.parents} if self._context.parents else {}),
             },
             state_tensors=state_tensors,
-            state_values=asdict(self._train_state.progress),
+            state_values=encode(self._train_state.progress),
         )
 
 

@@ -1,20 +1,20 @@
 """Ranks: the processes that train one model together, one per device.
 
-They communicate through torch.distributed. DistributedDataParallel exchanges gradients, `Ranks.sum`
-the few numbers of an update, and `Ranks.run_on_first` what rank 0 alone reads and decides. A single
-process is one rank, and exchanges nothing. `nmtkit.training.exchange` defines the values that ranks
-send to each other.
+They communicate through torch.distributed. DistributedDataParallel exchanges gradients, and
+`Ranks.sum` the few numbers of an update. Every rank reads dataset and run for itself, and all
+compare what they have read; only rank 0 writes. A single process is one rank, and exchanges
+nothing. Ranks send each other JSON, so none runs code that another one sent.
 
 The launcher sets the environment variables of torchrun, by which the ranks find each other.
 """
 
-import math
+import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -24,6 +24,7 @@ from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from nmtkit.errors import (
+    DamagedError,
     InterruptedByUserError,
     LostRankError,
     NmtkitError,
@@ -32,15 +33,13 @@ from nmtkit.errors import (
     StoppedError,
     is_out_of_memory,
 )
-from nmtkit.runtime.host_copies import HostCopy
-from nmtkit.runtime.parent_process import (
+from nmtkit.runtime.environment import (
     LAUNCHER,
     end_with_parent,
     is_launched,
     number_from_launcher,
 )
-from nmtkit.training import exchange
-from nmtkit.training.exchange import Value
+from nmtkit.storage.manifest import Json
 
 ROLL_CALL_S = 3.0
 """After a failed exchange, a rank that does not answer within this time is lost."""
@@ -48,7 +47,6 @@ ROLL_CALL_S = 3.0
 LEAVING_S = 20.0
 """Longest time that rank 0 waits for the others to leave."""
 
-DEVICE_POLL_S = 2e-4
 STORE_POLL_S = 0.02
 
 PRESENT = b"present"
@@ -56,6 +54,10 @@ PRESENT = b"present"
 
 AGREED_EXIT_CODES = (StoppedError.exit_code, InterruptedByUserError.exit_code)
 """Exit codes of the ends that all ranks agree on: requests to stop."""
+
+
+Result = TypeVar("Result")
+Value = TypeVar("Value", bound=Json)
 
 
 class Ranks:
@@ -73,7 +75,6 @@ class Ranks:
         size: int = 1,
         store: Store | None = None,
         control: dist.ProcessGroup | None = None,
-        timeout_s: float = math.inf,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Store the number of this process and its connections.
@@ -83,14 +84,12 @@ class Ranks:
             store: key-value store of all ranks; None for a single rank.
             control: group that exchanges values on the host. So the host notices the loss of a
                 rank, while a device would wait for ever. None = the default group.
-            timeout_s: longest wait for a device.
             clock: seconds from an arbitrary start, never going back.
         """
         self.rank = rank
         self.size = size
         self._store = store
         self._control = control
-        self._timeout_s = timeout_s
         self._clock = clock
         self._num_exchanges = 0
 
@@ -133,68 +132,74 @@ class Ranks:
             dist.all_reduce(values, group=None if values.is_cuda else self._control)
         return values
 
-    def read(self, values: HostCopy, when: str) -> list[float]:
-        """Wait for values of this rank's device, up to the time limit: another rank's may hang.
-
-        Args:
-            values: what the device computes from exchanges with other ranks.
-            when: what the ranks are doing, for the message.
-
-        Raises:
-            LostRankError, ReportedElsewhereError: they did not arrive in time; or see `exchange`.
-        """
-        deadline = self._clock() + self._timeout_s
-        with self.exchange(when):
-            # Without other ranks, there is nothing that could hang.
-            while not self.is_alone and not values.has_arrived():
-                if self._clock() > deadline:
-                    raise self._lost(when)
-                time.sleep(DEVICE_POLL_S)
-            return values.tolist()
-
     def is_first_to(self, what: str) -> bool:
         """Return whether no other rank has called this with the same text before."""
         return self._store is None or self._store.add(f"first/{what}", 1) == 1
 
-    def run_on_first(self, function: Callable[[], Value]) -> Value:
-        """Call a function on rank 0, and return its result, a JSON value, on all ranks.
+    def run_on_all(self, function: Callable[[], Result]) -> Result:
+        """Call a function on every rank, and return its results; wait until all are done.
 
         Raises:
-            NmtkitError: the error of the function on rank 0; ReportedElsewhereError on the others.
-            TypeError: the result is not a value of `nmtkit.training.exchange`.
+            NmtkitError: the error of the function, on the first rank that has one.
+            ReportedElsewhereError: on the others, then.
         """
-        if self.is_alone:
-            return function()
         error: NmtkitError | None = None
-        outcome: dict[str, Any] = {}
-        if self.is_first:
-            try:
-                outcome = {"result": function()}
-            except NmtkitError as raised:
-                error, outcome = raised, {"exit_code": raised.exit_code}
-        with self._between_updates():
-            outcome = exchange.broadcast(outcome, self._control, self.rank)
-        if error is not None:
-            raise error
-        if "exit_code" in outcome:
-            raise ReportedElsewhereError(outcome["exit_code"])
-        result: Value = outcome["result"]
+        try:
+            result = function()
+        except NmtkitError as raised:
+            error = raised
+        exit_codes = self.gather(error.exit_code if error else 0)
+        if any(exit_codes):
+            code = next(filter(None, exit_codes))
+            is_first_failure = self.rank == exit_codes.index(code)
+            raise error if error and is_first_failure else ReportedElsewhereError(code)
         return result
 
-    def copy_from_first(self, tensors: Iterable[Tensor]) -> None:
-        """Overwrite tensors by those of rank 0, which have the same shapes in the same order."""
-        if self.is_alone:
-            return
-        with self._between_updates():
-            for tensor in tensors:
-                dist.broadcast(tensor, src=0)
+    def run_on_first(self, function: Callable[[], object]) -> None:
+        """Call a function, which may write, on rank 0 only; see `run_on_all`."""
+        self.run_on_all(lambda: function() if self.is_first else None)
+
+    def read(
+        self, what: str, function: Callable[[], Result], fingerprint: Callable[[Result], str]
+    ) -> Result:
+        """Read something on every rank, and check that all have read the same.
+
+        Args:
+            what: is read, for the message.
+            function: reads it.
+            fingerprint: returns a hash of what is read.
+
+        Raises:
+            DamagedError: this rank is the first that has read something else than rank 0.
+            NmtkitError, ReportedElsewhereError: see `run_on_all`.
+        """
+        result = self.run_on_all(function)
+        found = self.gather(fingerprint(result))
+        strays = [rank for rank, one in enumerate(found) if one != found[0]]
+        if strays[:1] == [self.rank]:
+            raise DamagedError(
+                f"rank {self.rank} reads another {what} than rank 0; give all ranks the same data "
+                "and the same --out, in a folder that they share"
+            )
+        if strays:
+            raise ReportedElsewhereError(DamagedError.exit_code)
+        return result
 
     def gather(self, value: Value) -> list[Value]:
-        """Return the JSON values of all ranks, ordered by rank; TypeError for other values."""
+        """Return the values of all ranks, ordered by rank.
+
+        A value is None, a bool, int, float or str, or a list or dictionary of such values, at any
+        depth. Every rank receives it unchanged, also floats that are not finite and ints beyond 64
+        bits.
+
+        Raises:
+            TypeError: JSON cannot hold the value; nothing is sent.
+            LostRankError, ReportedElsewhereError: see `exchange`.
+        """
         if self.is_alone:
             return [value]
         with self._between_updates():
-            return exchange.gather(value, self._control, self.size)
+            return _gather(value, self._control, self.size)
 
     @contextmanager
     def exchange(self, when: str) -> Iterator[None]:
@@ -210,12 +215,14 @@ class Ranks:
         """
         try:
             yield
+        except torch.AcceleratorError as error:
+            if is_out_of_memory(error):
+                raise
+            raise LostRankError(
+                f"the device of rank {self.rank} failed {when} ({error}); run the same command "
+                "again to continue from the last checkpoint"
+            ) from error
         except RuntimeError as error:
-            if type(error).__name__ == "AcceleratorError":
-                raise LostRankError(
-                    f"the device of rank {self.rank} failed {when} ({error}); run the same command "
-                    "again to continue from the last checkpoint"
-                ) from error
             if not self._is_broken(error):
                 raise
             raise self._lost(when) from error
@@ -361,7 +368,7 @@ def _join(device: torch.device, timeout: timedelta, clock: Callable[[], float]) 
         device_id=device if is_gpu else None,
     )
     control = dist.new_group(backend="gloo", timeout=timeout) if is_gpu else None
-    return Ranks(rank, size, _own_store(store), control, timeout.total_seconds(), clock)
+    return Ranks(rank, size, _own_store(store), control, clock)
 
 
 def have_joined(store: Store, num_ranks: int) -> bool:
@@ -384,3 +391,24 @@ def _lost_message(who: str, when: str) -> str:
         f"{who} lost {when}: died, or did not answer within --rank-timeout; run the same command "
         "again to continue from the last checkpoint"
     )
+
+
+def _gather(value: Value, group: dist.ProcessGroup | None, size: int) -> list[Value]:
+    """Return the values of all ranks, ordered by rank, exchanged by a group on the host."""
+    content = _encoded(value)
+    lengths = torch.zeros(size, dtype=torch.int64)
+    dist.all_gather(list(lengths.split(1)), torch.tensor([len(content)]), group=group)
+    padded = content.new_zeros(int(lengths.max()))
+    padded[: len(content)] = content
+    contents = [torch.empty_like(padded) for _ in range(size)]
+    dist.all_gather(contents, padded, group=group)
+    return [_decoded(one[:length]) for one, length in zip(contents, lengths.tolist(), strict=True)]
+
+
+def _encoded(value: Json) -> Tensor:
+    """Return the bytes of a value, (bytes,), uint8; TypeError if JSON cannot hold it."""
+    return torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
+
+
+def _decoded(content: Tensor) -> Any:
+    return json.loads(content.numpy().tobytes())

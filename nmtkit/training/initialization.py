@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from shlex import quote
 
 from torch import Tensor
 
@@ -26,8 +27,7 @@ from nmtkit.storage.model_description import (
     weights_of,
 )
 from nmtkit.storage.model_folder import check_size, read_parameters, restore_parameters
-from nmtkit.storage.model_path import find_model
-from nmtkit.storage.run_folder import CONFIG
+from nmtkit.storage.run_folder import CONFIG, find_model
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec, Vocabulary
 from nmtkit.text.subword import SPACE_SYMBOL
@@ -157,7 +157,8 @@ def _check_codec(parent: Parent, own: TextCodec, dataset: Dataset) -> None:
     if not is_equal:
         raise ConfigError(
             f"{path}: the model has another vocabulary than {dataset.folder}; preprocess with "
-            f"--vocabulary-of {path}, or give --update-vocabulary to copy the rows of equal entries"
+            f"--vocabulary-of {quote(str(path))}, or give --update-vocabulary to copy the rows of "
+            "equal entries"
         )
     if not is_of_languages:
         raise ConfigError(
@@ -181,7 +182,8 @@ def _check_same_parent(parent: Parent, parents: Sequence[Json], run_dir: Path) -
         raise ConfigError(
             f"{parent.path}: is not the model that {run_dir} began with: the sha256 of the weights "
             f"is {found[0]}, and that of {known['name']} was {known['sha256']}; to continue the "
-            f"run, give --config {run_dir / CONFIG} instead of --from; else choose another --out"
+            f"run, give --config {quote(str(run_dir / CONFIG))} instead of --from; else choose "
+            "another --out"
         )
 
 

@@ -27,13 +27,11 @@ from nmtkit.errors import (
     ResourceError,
     StoppedError,
 )
-from nmtkit.runtime.environment import python_command
-from nmtkit.runtime.parent_process import LAUNCHER, is_launched
-from nmtkit.signals import block_stop_signals
+from nmtkit.runtime.environment import LAUNCHER, is_launched, python_command
+from nmtkit.signals import block_stop_signals, next_request
 from nmtkit.storage.run_folder import RunFolder, is_run
 from nmtkit.training.distributed import AGREED_EXIT_CODES, have_joined
-from nmtkit.training.micro_batches import recorded_increases
-from nmtkit.training.stopping import next_request
+from nmtkit.training.micro_batches import read_increases
 
 MAX_STARTS_WITHOUT_PROGRESS = 3
 """Starts in a row without a new checkpoint or more micro-batches before the launcher gives up."""
@@ -106,10 +104,10 @@ def launch(
     starts = 0
     with block_stop_signals():  # signals wait until a rank can handle them
         while True:
-            last, increases = _last_checkpoint(run_dir), recorded_increases(RunFolder(run_dir))
+            last, increases = _last_checkpoint(run_dir), read_increases(RunFolder(run_dir))
             code, lost = _run(arguments, processes, clock)
             # Only more micro-batches help where memory is too small.
-            is_split = recorded_increases(RunFolder(run_dir)) != increases
+            is_split = read_increases(RunFolder(run_dir)) != increases
             if lost is None or (code == ResourceError.exit_code and not is_split):
                 return code
             starts = 1 if is_split or _last_checkpoint(run_dir) != last else starts + 1

@@ -1,108 +1,66 @@
 """The meter: statistics and cost of the updates between two progress records.
 
-Cost is given twice: operations counted from the model's shape, and time x devices x rate, as the
-paper counts.
+Cost is the operations that are counted from the model's shape.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
-from nmtkit.config.training import ModelConfig, TrainingConfig
+from nmtkit.config.training import TrainingConfig
 from nmtkit.data.sampler import Update
-from nmtkit.model.estimate.cost import Workload, training_operations
-from nmtkit.model.estimate.device_rates import sustained_rate
+from nmtkit.model.cost import Workload
 from nmtkit.progress.records import TrainingRecord
-from nmtkit.runtime.devices import device_name
-from nmtkit.runtime.host_copies import HostCopy
+from nmtkit.training.objective import LOSSES, NLL
 from nmtkit.training.state import Progress
 from nmtkit.units import SECONDS_PER_MINUTE, perplexity
 
+LOSS = "loss"
+"""The objective, in sums with `LOSSES`."""
 
-@dataclass(frozen=True)
-class UpdateSize:
-    """The size of an update, known before it is computed; the same on every rank.
+_NORM = "gradient norm"
+"""The last one of the results of an update."""
 
-    Attributes:
-        num_pairs: number of sentence pairs.
-        num_source_tokens, num_target_tokens: tokens of all ranks, end symbols included.
-        num_planned_tokens: source and target tokens as the dataset stores them.
-        epoch: number of the epoch, from 1.
-    """
-
-    num_pairs: int
-    num_source_tokens: int
-    num_target_tokens: int
-    num_planned_tokens: int
-    epoch: int
+_SHORTEST_S = 1e-9
+"""Times are at least this long, as rates divide by them."""
 
 
 @dataclass(frozen=True)
-class UpdateResult:
-    """The sums that the devices compute in an update; the same on every rank.
-
-    Attributes:
-        loss, nll: sums over target tokens, in nats: the training objective, and without smoothing.
-        gradient_norm: norm of the gradients of the mean loss per target token, before clipping.
-    """
-
-    loss: float
-    nll: float
-    gradient_norm: float
-
-
-@dataclass(frozen=True)
-class RunningUpdate:
-    """An update that is computed; the host has not read its results yet.
+class UpdateStats:
+    """Statistics of an update; the same on every rank.
 
     Attributes:
         number: its number.
-        pairs: its pairs, those of other ranks included.
-        size: its size.
-        result: loss, nll and gradient norm, as in `UpdateResult`.
+        update: its pairs, as the dataset stores them.
+        epoch: number of the epoch, from 1.
+        seconds: time of training of the run after it, by the clock of rank 0.
+        num_source_tokens: source tokens of all ranks, end symbols included.
+        counts: units of each of `LOSSES` over all ranks.
+        sums: (1 + losses,) float64, on the device: the objective and each of `LOSSES`, summed over
+            all ranks, in nats.
+        gradient_norm: (), on the device: norm of the gradients per target token before clipping.
     """
 
     number: int
-    pairs: Update
-    size: UpdateSize
-    result: HostCopy
+    update: Update
+    epoch: int
+    seconds: float
+    num_source_tokens: int
+    counts: Mapping[str, int]
+    sums: Tensor
+    gradient_norm: Tensor
 
-
-@dataclass(frozen=True)
-class Costs:
-    """Counts the cost of updates.
-
-    Attributes:
-        model: shape of the model.
-        target_size: V, number of entries in the target vocabulary.
-        device_rate: sustained operations per second of a device, as the paper estimates them; None
-            if unknown.
-    """
-
-    model: ModelConfig
-    target_size: int
-    device_rate: float | None
-
-    def counted(self, updates: Sequence[UpdateSize]) -> float:
-        """Return the number of floating-point operations of updates.
-
-        The operations of attention grow with the square of the length. The pairs of one update
-        have similar lengths, so each update is counted with its mean length.
-        """
-        return sum(
-            training_operations(self.model, self.target_size, _work_of(update))
-            for update in updates
-        )
-
-    def by_time(self, device_seconds: float) -> float | None:
-        """Return time x devices x rate, the count of the paper; None if the rate is unknown."""
-        return None if self.device_rate is None else device_seconds * self.device_rate
+    @property
+    def num_target_tokens(self) -> int:
+        """Target tokens of all ranks, end symbols included."""
+        return self.counts[NLL]
 
 
 class Meter:
-    """Sums up updates until they are reported."""
+    """Sums up updates until they are reported, and measures the time of training."""
 
     def __init__(
         self,
@@ -111,7 +69,7 @@ class Meter:
         epoch_pairs: float,
         num_ranks: int,
         peak_memory: Callable[[], int],
-        costs: Costs,
+        count_operations: Callable[[Workload], float],
         clock: Callable[[], float],
     ) -> None:
         """Start the clock.
@@ -122,89 +80,103 @@ class Meter:
             epoch_pairs: pairs per epoch, on average.
             num_ranks: number of processes.
             peak_memory: returns the peak memory use so far, in bytes.
-            costs: counts the cost of updates.
+            count_operations: returns the floating-point operations of an update.
             clock: seconds from an arbitrary start, never going back.
         """
         self.config = config
         self.epoch_pairs = epoch_pairs
         self.num_ranks = num_ranks
         self.peak_memory = peak_memory
-        self.costs = costs
+        self._count_operations = count_operations
         self._clock = clock
         self._start = clock()
         self._start_update = progress.update
-        self._seen_pairs = 0
-        self.clear(progress)
+        self._num_pairs = 0
+        self.clear()
 
-    def add(self, size: UpdateSize, result: UpdateResult) -> None:
-        """Add an update."""
-        self._sizes.append(size)
-        self._results.append(result)
-        self._seen_pairs += size.num_pairs
+    def add(self, stats: UpdateStats) -> None:
+        """Add an update, whose results the device may still compute."""
+        self._updates.append(stats)
+        self._num_pairs += len(stats.update.pairs)
+
+    def read(self) -> list[tuple[UpdateStats, float]]:
+        """Read the results of the updates since the last call; this waits for the device.
+
+        Returns:
+            The updates, each with the norm of its gradients.
+        """
+        unread = self._updates[len(self._results) :]
+        if unread:
+            results = [
+                torch.cat((one.sums, one.gradient_norm.to(one.sums)[None])) for one in unread
+            ]
+            self._results += torch.stack(results).tolist()
+        return [(one, self._results[place - len(unread)][-1]) for place, one in enumerate(unread)]
 
     @property
     def num_updates(self) -> int:
         """Number of updates since the last report."""
-        return len(self._sizes)
+        return len(self._updates)
 
     @property
     def seconds(self) -> float:
-        """Time since the last report, in seconds, never 0."""
-        return max(self._clock() - self._since, 1e-9)
+        """Time of training since the meter was made, in seconds."""
+        return self._clock() - self._start
 
     @contextmanager
     def excluded(self) -> Iterator[None]:
-        """Exclude the time of the context from the rates and the ETA."""
+        """Exclude the time of the context from the time of training, the rates and the ETA."""
         start = self._clock()
         yield
         self._since += self._clock() - start
         self._start += self._clock() - start
 
     def record(self, progress: Progress, learning_rate: float) -> TrainingRecord:
-        """Return the record of the updates since the last report, at least one."""
-        sizes, results, elapsed = self._sizes, self._results, self.seconds
-        num_target = sum(size.num_target_tokens for size in sizes)
-        num_source = sum(size.num_source_tokens for size in sizes)
-        num_planned = sum(size.num_planned_tokens for size in sizes)
-        nll = sum(result.nll for result in results) / num_target
-        device_seconds = (progress.seconds - self._seconds_before) * self.num_ranks
+        """Return the record of the updates since the last report, at least one, which are read."""
+        updates, elapsed = self._updates, max(self._clock() - self._since, _SHORTEST_S)
+        names = (LOSS, *LOSSES, _NORM)
+        sums = dict(zip(names, map(sum, zip(*self._results, strict=True)), strict=True))
+        counts = {name: sum(one.counts[name] for one in updates) for name in LOSSES}
+        num_source, num_target = sum(one.num_source_tokens for one in updates), counts[NLL]
+        num_planned = sum(
+            one.update.num_source_tokens + one.update.num_target_tokens for one in updates
+        )
+        nll = sums[NLL] / num_target
         return TrainingRecord(
             update=progress.update,
-            epoch=sizes[-1].epoch,
-            loss=sum(result.loss for result in results) / num_target,
+            epoch=updates[-1].epoch,
+            loss=sums[LOSS] / num_target,
             nll=nll,
             perplexity=perplexity(nll),
             learning_rate=learning_rate,
-            gradient_norm=results[-1].gradient_norm,
+            gradient_norm=self._results[-1][-1],
             tokens_per_second=(num_source + num_target) / elapsed,
-            updates_per_second=len(sizes) / elapsed,
+            updates_per_second=len(updates) / elapsed,
             num_source_tokens=num_source,
             num_target_tokens=num_target,
-            fill=num_planned / (2 * self.config.update_tokens * len(sizes)),
+            fill=num_planned / (2 * self.config.update_tokens * len(updates)),
             peak_memory=self.peak_memory(),
             ranks=self.num_ranks,
             skipped_updates=progress.num_skipped,
             eta_s=self._remaining_s(progress),
             elapsed_s=progress.seconds,
-            operations=self.costs.counted(sizes),
-            paper_operations=self.costs.by_time(device_seconds),
+            operations=sum(self._count_operations(_work_of(one)) for one in updates),
         )
 
-    def clear(self, progress: Progress) -> None:
+    def clear(self) -> None:
         """Start the next report."""
-        self._seconds_before = progress.seconds
-        self._sizes: list[UpdateSize] = []
-        self._results: list[UpdateResult] = []
+        self._updates: list[UpdateStats] = []
+        self._results: list[list[float]] = []
         self._since = self._clock()
 
     def _remaining_s(self, progress: Progress) -> float:
         """Estimate the seconds until the last update, epoch or minute, whichever is first."""
         config = self.config
         seen_updates = progress.update - self._start_update
-        rate = seen_updates / max(self._clock() - self._start, 1e-9)
+        rate = seen_updates / max(self.seconds, _SHORTEST_S)
         last_update: float = config.max_updates
         if config.max_epochs:
-            updates_an_epoch = self.epoch_pairs * seen_updates / self._seen_pairs
+            updates_an_epoch = self.epoch_pairs * seen_updates / self._num_pairs
             last_update = min(last_update, config.max_epochs * updates_an_epoch)
         remaining = (last_update - progress.update) / rate
         if config.max_minutes:
@@ -212,17 +184,8 @@ class Meter:
         return max(remaining, 0.0)
 
 
-def device_rate(device: torch.device, low_precision: torch.dtype | None) -> float | None:
-    """Return the sustained operations per second of a device; None if unknown.
-
-    Args:
-        device: device of the matrix products.
-        low_precision: type of the matrix products; None = float32.
-    """
-    precision = str(low_precision or torch.float32).removeprefix("torch.")
-    return sustained_rate(device_name(device), precision)
-
-
-def _work_of(update: UpdateSize) -> Workload:
-    source, target = update.num_source_tokens, update.num_target_tokens
-    return Workload(source, target, source / update.num_pairs, target / update.num_pairs)
+def _work_of(stats: UpdateStats) -> Workload:
+    """Return the work of an update, whose pairs have similar lengths, by their mean length."""
+    source, target = stats.num_source_tokens, stats.num_target_tokens
+    num_pairs = len(stats.update.pairs)
+    return Workload(source, target, source / num_pairs, target / num_pairs)

@@ -4,45 +4,35 @@ Of an update with M micro-batches, micro-batch j has the pairs j, j + M, j + 2M 
 of an update are sorted by length, so all micro-batches have about the same number of tokens. Rank r
 of W computes the micro-batches r, r + W, r + 2W and so on.
 
-M is decided when a run begins, and grows only after an update did not fit into memory. The seed of
+M is decided when a run begins, and grows only where updates do not fit into memory. The seed of
 a micro-batch's dropout follows from its number, so the number of ranks and resuming do not matter.
 
 This module does not import torch: the loader's worker processes start without it.
 """
 
+import hashlib
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from nmtkit.data.binary import Indices
 from nmtkit.errors import DamagedError, ResourceError
-from nmtkit.storage.reading import read_file
+from nmtkit.storage.disk_changes import read_file
+from nmtkit.storage.json_data import JsonError, decode_text, encode
 from nmtkit.storage.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from nmtkit.training.distributed import Ranks
 
-Form = TypeVar("Form")
-
-Increases = list[list[int]]
-"""First update and number of micro-batches of each increase, in order."""
-
 
 @dataclass(frozen=True)
-class MicroBatch(Generic[Form]):
-    """The work of one forward and backward pass of a rank.
+class Increase:
+    """An increase of the number of micro-batches, from an update on."""
 
-    Attributes:
-        number: number of the micro-batch in the update, from 0; it seeds the dropout.
-        weight: 1; or 0 on a rank without a micro-batch, which only takes part in the exchange.
-        pairs: source and target ids on the host, or a `Batch` on the device.
-    """
-
-    number: int
-    weight: int
-    pairs: Form
+    from_update: int
+    micro_batches: int
 
 
 def fewest_micro_batches(update_tokens: int, max_tokens: int, num_ranks: int) -> int:
@@ -73,7 +63,7 @@ class MicroBatchSchedule:
         initial: number of micro-batches of the run's first update.
     """
 
-    def __init__(self, run: RunFolder, initial: int, increases: Increases) -> None:
+    def __init__(self, run: RunFolder, initial: int, increases: Sequence[Increase]) -> None:
         """Store the number of the first update, and the result of `read_increases`."""
         self.initial = initial
         self._run = run
@@ -81,7 +71,8 @@ class MicroBatchSchedule:
 
     def at(self, update: int) -> int:
         """Return the number of micro-batches of an update."""
-        return max([self.initial, *(n for first, n in self._increases if first <= update)])
+        known = (one.micro_batches for one in self._increases if one.from_update <= update)
+        return max([self.initial, *known])
 
     def increase(self, update: int, number: int, *, is_writer: bool) -> None:
         """Increase the number of micro-batches per update.
@@ -94,12 +85,9 @@ class MicroBatchSchedule:
         Raises:
             ResourceError: the file cannot be written.
         """
-        self._increases.append([update, number])
+        self._increases.append(Increase(update, number))
         if is_writer:
-            values = [
-                {"from_update": first, "micro_batches": number} for first, number in self._increases
-            ]
-            content = json.dumps(values, indent=2).encode() + b"\n"
+            content = json.dumps(encode(self._increases), indent=2).encode() + b"\n"
             self._run.replace(self._run.micro_batches_path, content)
 
     def double(self, update: int, num_pairs: int, ranks: "Ranks") -> str:
@@ -133,37 +121,53 @@ class MicroBatchSchedule:
         return message
 
 
-def recorded_increases(run: RunFolder) -> bytes:
-    """Return the content of a run's file of increases, empty if there is none."""
-    path = run.micro_batches_path
-    return read_file(path) if path.exists() else b""
-
-
-def read_increases(run: RunFolder, initial: int) -> Increases:
-    """Return the increases of the number of micro-batches that a run's folder records.
-
-    Args:
-        run: the folder of the run.
-        initial: number of micro-batches of the run's first update.
+def read_increases(run: RunFolder) -> list[Increase]:
+    """Return the increases of the number of micro-batches that a run's folder records, in order.
 
     Raises:
         DamagedError: the file is not a list of increases.
     """
-    if run.micro_batches_path.exists():
-        return _read_pairs(run.micro_batches_path, "micro_batches")
-    if run.pieces_path.exists():  # version 0.1 wrote factors of the initial number
-        return [[first, initial * n] for first, n in _read_pairs(run.pieces_path, "pieces")]
-    return []
-
-
-def _read_pairs(path: Path, key: str) -> Increases:
+    path = run.micro_batches_path
+    if not path.exists():
+        return []
     try:
-        pairs = [[one["from_update"], one[key]] for one in json.loads(read_file(path))]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        pairs = [[0, 0]]
-    if not all(isinstance(number, int) and number > 0 for pair in pairs for number in pair):
+        return decode_text(list[Increase], read_file(path))
+    except JsonError as error:
         raise DamagedError(
-            f"{path}: not a list of increases of micro-batches; delete the file, and updates that "
-            "do not fit into memory are split again"
-        )
-    return pairs
+            f"{path}: {error}; delete the file, and updates that do not fit into memory are split "
+            "again"
+        ) from None
+
+
+def initial_seed(seed: int) -> int:
+    """Derive the seed of the initial parameters."""
+    return _derive(f"{seed}/init")
+
+
+def micro_batch_seed(seed: int, update: int, number: int, initial: int) -> int:
+    """Derive the seed of the dropout in one micro-batch of an update.
+
+    Args:
+        seed: seed of the run.
+        update: number of the update, from 1.
+        number: number of the micro-batch, from 0.
+        initial: number of micro-batches in the run's first update.
+    """
+    first, later = number % initial, number // initial
+    return _derive(f"{seed}/{update}/{first}" + (f"/{later}" if later else ""))
+
+
+def subword_seed(seed: int, update: int, pair: int, side: str) -> int:
+    """Derive the seed of the segmentation of one side of a pair in an update."""
+    return _derive(f"{seed}/{update}/{pair}/{side}")
+
+
+def noise_seed(seed: int, update: int, modifier: str) -> int:
+    """Derive the seed of the draws of one modifier for all pairs of an update."""
+    return _derive(f"{seed}/{update}/{modifier}")
+
+
+def _derive(purpose: str) -> int:
+    """Hash a purpose to 63 bits."""
+    digest = hashlib.blake2b(purpose.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1

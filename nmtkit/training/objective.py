@@ -1,101 +1,104 @@
-"""The training objective: the loss sums of a batch.
+"""The training objective: the losses of a batch.
 
-Encoding, decoding and the loss are one module, which DDP wraps.
-
-The loss is label-smoothed cross-entropy, computed from hidden vectors in chunks of tokens. The
-forward pass overwrites the logits of a chunk by their gradient. So neither the logits (tokens,
-vocabulary) nor their gradient exist for more than a chunk. Smoothing needs no pass over the
-vocabulary: it is linear in the hidden vector.
-Source: paper, section 5.4; Szegedy et al. 2016, section 7 (mass spread over all V entries).
+Encoding, decoding and the losses are one module, which DDP wraps. A new loss is an entry of
+`LOSSES` and a sum in `Objective.forward`.
 """
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from nmtkit.config.training import TrainingConfig
 from nmtkit.data.batch import Batch
-from nmtkit.model.kernels.low_precision import is_low_precision_on_cpu, pad_rows
-from nmtkit.model.kernels.product_sizes import (
-    TRAINING_SIZES,
-    chunk_size,
-    padded_size,
-    row_length,
-)
+from nmtkit.model.cost import chunk_size
+from nmtkit.model.kernels.cross_entropy import smoothed_cross_entropy, softmax_in_place
 from nmtkit.model.transformer import Transformer
 
 BIAS_COLUMNS = 8
 """Columns by which the output bias widens the output projection in the loss."""
 
 
-class Losses(NamedTuple):
-    """Sums over target tokens, in nats.
+@dataclass(frozen=True)
+class Loss:
+    """A sum that `Objective` computes of each batch.
 
     Attributes:
-        loss: the training objective, cross-entropy with the smoothed targets.
-        nll: negative log-likelihood without smoothing; its mean gives the perplexity.
+        weight: its factor in the objective, given the settings; 0 = it is only measured.
+        count: number of units of a batch over which it is a sum. The sum of an update, over all
+            ranks, is divided by the sum of these.
+    """
+
+    weight: Callable[[TrainingConfig], float]
+    count: Callable[[Batch], int]
+
+
+def num_target_tokens(batch: Batch) -> int:
+    """Return the number of target tokens of a batch, end symbols included."""
+    return len(batch.target_out)
+
+
+NLL = "nll"
+
+LOSSES = {
+    "cross_entropy": Loss(weight=lambda _: 1.0, count=num_target_tokens),
+    NLL: Loss(weight=lambda _: 0.0, count=num_target_tokens),
+}
+"""The sums of a batch by name, in nats: cross-entropy with smoothed targets, and the negative
+log-likelihood without smoothing, whose mean gives the perplexity."""
+
+
+class Losses(NamedTuple):
+    """The losses of a batch.
+
+    Attributes:
+        loss: () the training objective: the weighted sum of `sums`, with a gradient.
+        sums: () the sum of each of `LOSSES`, without gradients.
     """
 
     loss: Tensor
-    nll: Tensor
-
-
-def softmax_in_place(logits: Tensor, targets: Tensor) -> Tensor:
-    """Overwrite logits by their softmax; return the log-probabilities of the targets.
-
-    On a CPU every pass over the logits is in place, because a pass that writes to new memory takes
-    three times as long. On a GPU one kernel reads them and another writes them.
-
-    Args:
-        logits: (C, V) logits of C tokens, overwritten by probabilities.
-        targets: (C, 1) int64 ids.
-
-    Returns:
-        (C, 1) log-probability of each target, in float32 or float64.
-    """
-    precision = torch.promote_types(logits.dtype, torch.float32)
-    if logits.is_cuda:
-        log_probs = torch.log_softmax(logits, 1, dtype=precision)
-        torch.exp(log_probs, out=logits)
-        return log_probs.gather(1, targets)
-    exact = logits.to(precision)
-    highest = exact.amax(1, keepdim=True)
-    of_targets = exact.gather(1, targets) - highest
-    exponentials = exact.sub_(highest).exp_()
-    totals = exponentials.sum(1, keepdim=True)
-    logits.copy_(exponentials.mul_(totals.reciprocal()))
-    return of_targets - totals.log()
+    sums: dict[str, Tensor]
 
 
 class Objective(nn.Module):
-    """Label-smoothed cross-entropy of a Transformer on a batch."""
+    """The losses of a Transformer on a batch."""
 
     def __init__(
         self,
         model: Transformer,
-        label_smoothing: float,
+        config: TrainingConfig,
         low_precision: torch.dtype | None,
         softmax: Callable[[Tensor, Tensor], Tensor] = softmax_in_place,
     ) -> None:
         """Store the parts.
 
         Args:
-            model: model to train or validate.
-            label_smoothing: probability mass spread over the vocabulary.
+            model: model to train or validate, on its device.
+            config: settings of the losses.
             low_precision: type of matrix products; None = type of the weights.
             softmax: `softmax_in_place`, or the same compiled; used where gradients are needed.
         """
         super().__init__()
         self.model = model
-        self.label_smoothing = label_smoothing
+        self.label_smoothing = config.label_smoothing
+        self.factors = {name: one.weight(config) for name, one in LOSSES.items()}
         self.low_precision = low_precision
         self.softmax = softmax
+        weight = model.output_weight
+        self.chunk_tokens = chunk_size(len(weight), weight.device.type)
 
-    def forward(self, batch: Batch) -> Losses:
-        """Return the loss sums over the batch's target tokens, end symbols included."""
+    def forward(self, batch: Batch, counts: Mapping[str, int] | None = None) -> Losses:
+        """Return the losses of a batch.
+
+        Args:
+            batch: the pairs.
+            counts: units of the whole update for each of `LOSSES`, over all ranks. The caller
+                divides the gradients by target tokens, so terms that are sums over other units are
+                scaled here. None = all are sums over target tokens.
+        """
         weight = self.model.output_weight
         with torch.autocast(
             weight.device.type, self.low_precision, enabled=self.low_precision is not None
@@ -108,130 +111,20 @@ class Objective(nn.Module):
             bias = self.model.output_bias[:, None]
             weight = torch.cat([weight, F.pad(bias, (0, BIAS_COLUMNS - 1))], 1)
             hidden = F.pad(hidden, (0, BIAS_COLUMNS), value=1.0)
-        return smoothed_cross_entropy(
+        cross_entropy, nll = smoothed_cross_entropy(
             hidden if self.low_precision is None else hidden.to(self.low_precision),
             weight,
             batch.target_out,
             self.label_smoothing,
-            chunk_size(weight.shape[0], weight.device.type),
+            self.chunk_tokens,
             self.softmax,
         )
-
-
-def smoothed_cross_entropy(
-    hidden: Tensor,
-    weight: Tensor,
-    targets: Tensor,
-    smoothing: float,
-    chunk_tokens: int,
-    softmax: Callable[[Tensor, Tensor], Tensor] = softmax_in_place,
-) -> Losses:
-    """Return the loss sums of predicting each target from its hidden vector.
-
-    With q = (1 - s) onehot(y) + s/V and p = softmax(W h), the loss is -sum q log p
-    = nll + s (W_y - mean(W)) . h.
-
-    Args:
-        hidden: (Y, D) decoder output; products are computed in its precision.
-        weight: (V, D) output projection.
-        targets: (Y,) int64 ids to predict.
-        smoothing: s, probability mass spread evenly over the vocabulary.
-        chunk_tokens: tokens per chunk.
-        softmax: `softmax_in_place`, or the same compiled; used where gradients are needed.
-
-    Returns:
-        sums over the Y tokens; only `loss` has a gradient.
-    """
-    # Gradients are off inside `forward`, which cannot find out whether they are needed.
-    needs_gradient = torch.is_grad_enabled()
-    smoothed, nll = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        hidden,
-        weight,
-        targets,
-        smoothing,
-        chunk_tokens,
-        softmax if needs_gradient else None,
-    )
-    return Losses(smoothed, nll)
-
-
-class _SmoothedCrossEntropy(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any,
-        hidden: Tensor,
-        weight: Tensor,
-        targets: Tensor,
-        smoothing: float,
-        chunk: int,
-        softmax: Callable[[Tensor, Tensor], Tensor] | None,
-    ) -> tuple[Tensor, Tensor]:
-        exact = torch.promote_types(hidden.dtype, torch.float32)
-        is_padded = is_low_precision_on_cpu(hidden.device, hidden.dtype)
-        num_rows = partial(padded_size, sizes=TRAINING_SIZES) if is_padded else int
-        nll = torch.zeros((), dtype=exact, device=hidden.device)
-        target_logits = torch.zeros_like(nll)
-        weight_mean = weight.mean(0, dtype=exact)
-        hidden_sum = hidden.sum(0, dtype=exact)
-        # A frozen projection has no gradient; nor has a hidden vector if all below is frozen.
-        needs_hidden, needs_weight = (softmax and needs for needs in ctx.needs_input_grad[:2])
-        num_columns = row_length(len(weight), hidden.device.type)
-        hidden_gradient = weight_gradient = None
-        if needs_hidden:
-            hidden_gradient = torch.empty_like(hidden)
-        if needs_weight:
-            # Smoothing subtracts s/V times the sum of hidden vectors from each row.
-            weight_gradient = (hidden_sum * (-smoothing / len(weight))).repeat(num_columns, 1)
-        # Columns that align the rows of logits have a probability of 0, and no gradient.
-        factor = pad_rows(weight, num_columns, hidden.dtype)
-        block = hidden.new_empty(num_rows(min(chunk, len(hidden))), num_columns)
-        for first in range(0, len(hidden), chunk):
-            span = slice(first, first + chunk)
-            num_tokens = len(targets[span])
-            size = num_rows(num_tokens)
-            vectors = pad_rows(hidden[span], size, hidden.dtype)
-            target = pad_rows(targets[span, None], size, targets.dtype)
-            # Padding rows have logits of 0, and add nothing.
-            logits = torch.mm(vectors, factor.T, out=block[:size])
-            logits[:, len(weight) :] = -torch.inf
-            target_logits += logits.gather(1, target).sum(dtype=exact)
-            log_probs = (softmax or softmax_in_place)(logits, target)
-            nll -= log_probs[:num_tokens].sum()
-            if softmax:
-                # The target's p - (1 - s) is computed before it is rounded.
-                of_target = log_probs.exp() + (smoothing - 1.0)
-                # In bfloat16 on a CPU, scatter_ takes 9 ms for 2 048 of 8 000 entries each.
-                places = (torch.arange(size, device=hidden.device)[:, None], target)
-                # Logits become their gradient.
-                logits.index_put_(places, of_target.to(logits.dtype))
-                if hidden_gradient is not None:
-                    hidden_gradient[span] = (logits @ factor)[:num_tokens]
-                if weight_gradient is not None:
-                    _add_product(weight_gradient, logits.T, vectors)
-        smoothed = nll + smoothing * (target_logits - weight_mean @ hidden_sum)
-        if hidden_gradient is not None:
-            hidden_gradient -= (smoothing * weight_mean).to(hidden.dtype)
-        if weight_gradient is not None:
-            weight_gradient = weight_gradient[: len(weight)].to(weight.dtype)
-        ctx.save_for_backward(hidden_gradient, weight_gradient)
-        ctx.mark_non_differentiable(nll)
-        return smoothed, nll
-
-    @staticmethod
-    def backward(
-        ctx: Any, smoothed: Tensor, _nll: Tensor
-    ) -> tuple[Tensor | None, Tensor | None, None, None, None, None]:
-        hidden_gradient, weight_gradient = (
-            None if gradient is None else gradient * smoothed for gradient in ctx.saved_tensors
-        )
-        return hidden_gradient, weight_gradient, None, None, None, None
-
-
-def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """Add left @ right, computed in their type, to a total of the same or a higher precision."""
-    if left.dtype == total.dtype:
-        total.addmm_(left, right)
-    elif left.is_cuda:  # one kernel, which does not round the product to their type
-        torch.addmm(total, left, right, out_dtype=total.dtype, out=total)
-    else:
-        total += left @ right
+        sums = {"cross_entropy": cross_entropy, NLL: nll}
+        scales = {name: counts[NLL] / max(1, counts[name]) for name in counts} if counts else {}
+        terms = [
+            sums[name] * (factor * scales.get(name, 1.0))
+            for name, factor in self.factors.items()
+            if factor
+        ]
+        loss = torch.stack(terms).sum()
+        return Losses(loss, {name: one.detach() for name, one in sums.items()})

@@ -1,4 +1,4 @@
-"""Learning-rate schedules, gradient clipping, Adam and AdamW, the EMA, and frozen weights.
+"""Learning-rate schedules, gradient clipping, optimisers, the EMA, and frozen weights.
 
 Source: paper, section 5.3.
 """
@@ -6,14 +6,15 @@ Source: paper, section 5.3.
 import copy
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
-from nmtkit.config.freezing import is_part_of
 from nmtkit.config.training import TrainingConfig
+from nmtkit.config.training_rules import is_part_of
 from nmtkit.errors import ConfigError
 from nmtkit.model.transformer import Transformer
 
@@ -144,18 +145,26 @@ def describe_frozen(model: Transformer, parts: tuple[str, ...]) -> str:
     return f"frozen: {number} of {total} parameters ({', '.join(parts)}){tie}"
 
 
-def make_adam(model: torch.nn.Module, config: TrainingConfig) -> torch.optim.Adam:
-    """Make Adam, with weight decay AdamW; its learning rate is set before each update.
+Groups = list[dict[str, Any]]
+"""Groups of parameters with settings of their own, as torch's optimisers take them."""
 
-    Only matrices decay. Frozen parameters are left out. Source: Loshchilov and Hutter 2019,
-    algorithm 2.
+
+@dataclass(frozen=True)
+class OptimizerKind:
+    """An optimiser of the table.
+
+    Attributes:
+        make: (groups, settings) -> the optimiser, which changes nothing in a step if its attribute
+            `found_inf` is 1, as torch's fused ones do.
+        num_moments: number of its state tensors that are as large as the parameters.
     """
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    groups: list[dict[str, Any]] = [{"params": parameters}]
-    if config.weight_decay:
-        matrices = [p for p in parameters if p.dim() > 1]
-        others = [p for p in parameters if p.dim() <= 1]
-        groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": others}]
+
+    make: Callable[[Groups, TrainingConfig], torch.optim.Optimizer]
+    num_moments: int
+
+
+def make_adam(groups: Groups, config: TrainingConfig) -> torch.optim.Adam:
+    """Make Adam, or AdamW if weights decay. Source: Loshchilov and Hutter 2019, algorithm 2."""
     return torch.optim.Adam(
         groups,
         lr=0.0,
@@ -166,19 +175,46 @@ def make_adam(model: torch.nn.Module, config: TrainingConfig) -> torch.optim.Ada
     )
 
 
-def step_unless(optimizer: torch.optim.Adam, is_skipped: Tensor) -> None:
-    """Run an update of Adam, unless it is skipped: then weights and moments stay unchanged.
+ADAM = "adam"
+OPTIMIZERS = {ADAM: OptimizerKind(make_adam, num_moments=2)}
+
+
+def make_optimizer(model: torch.nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
+    """Make the optimiser of a model; its learning rate is set before each update.
+
+    Only matrices decay. Frozen parameters are left out.
+    """
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    groups: Groups = [{"params": parameters}]
+    if config.weight_decay:
+        matrices = [p for p in parameters if p.dim() > 1]
+        others = [p for p in parameters if p.dim() <= 1]
+        groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": others}]
+    return OPTIMIZERS[ADAM].make(groups, config)
+
+
+def unallocated_bytes(optimizer: torch.optim.Optimizer) -> int:
+    """Return the bytes of the moments that the first step allocates."""
+    groups = [] if any(optimizer.state.values()) else optimizer.param_groups
+    of_parameters: int = sum(p.nbytes for group in groups for p in group["params"])
+    return OPTIMIZERS[ADAM].num_moments * of_parameters
+
+
+def step_unless(optimizer: torch.optim.Optimizer, is_skipped: Tensor) -> None:
+    """Run an update, unless it is skipped: then weights and moments stay unchanged.
 
     Args:
-        optimizer: as `make_adam` returns it.
+        optimizer: as `make_optimizer` returns it.
         is_skipped: (), bool, on the device, which decides; the host does not wait for it.
     """
-    # Fused Adam changes nothing where this attribute is 1, as torch.amp.GradScaler uses it.
+    # As torch.amp.GradScaler uses it.
     optimizer.found_inf = is_skipped.float()  # type: ignore[attr-defined]
     optimizer.step()
 
 
-def optimizer_tensors(optimizer: torch.optim.Adam, model: torch.nn.Module) -> dict[str, Tensor]:
+def optimizer_tensors(
+    optimizer: torch.optim.Optimizer, model: torch.nn.Module
+) -> dict[str, Tensor]:
     """Return the state tensors of the optimiser, named "<parameter>.<moment>"."""
     return {
         f"{name}.{key}": value
@@ -188,7 +224,7 @@ def optimizer_tensors(optimizer: torch.optim.Adam, model: torch.nn.Module) -> di
 
 
 def restore_optimizer(
-    optimizer: torch.optim.Adam, model: torch.nn.Module, tensors: Mapping[str, Tensor]
+    optimizer: torch.optim.Optimizer, model: torch.nn.Module, tensors: Mapping[str, Tensor]
 ) -> None:
     """Restore the state tensors that `optimizer_tensors` returned."""
     for name, parameter in model.named_parameters():

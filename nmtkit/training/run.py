@@ -4,70 +4,64 @@
 run continues, and the number of micro-batches per update.
 """
 
+import json
 import math
+import platform
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict, replace
-from functools import cache, partial
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from shlex import quote
 
 import torch
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import ModelConfig
+from nmtkit.data.batch import eos_batch, make_batch
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import check_budget, epoch_tokens
-from nmtkit.errors import ConfigError, DamagedError
+from nmtkit.errors import RESTORE, ConfigError, DamagedError
+from nmtkit.model.kernels import unpadded
 from nmtkit.model.transformer import Transformer
 from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.progress.records import Log, SessionRecord, ValidationRecord
 from nmtkit.progress.reporter import ProgressReporter, SilentReporter, make_reporter
 from nmtkit.progress.tensorboard import TensorboardLog
-from nmtkit.runtime.devices import make_deterministic, set_up
-from nmtkit.runtime.memory import reset_peak_memory
-from nmtkit.storage.checkpoint import Resumable
+from nmtkit.runtime.devices import background_thread, device_name, make_deterministic, set_up
+from nmtkit.runtime.processor import processor_name
+from nmtkit.signals import StopRequest
+from nmtkit.storage.checkpoint import Resumable, clear_leftovers, read_resumable
+from nmtkit.storage.json_data import JsonError, decode
+from nmtkit.storage.manifest import hash_of_content
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.text.codec import TextCodec
-from nmtkit.training.announcement import announce, describe_session
 from nmtkit.training.checkpointing import open_newest_checkpoint, point_best_or_report, restore
-from nmtkit.training.compiling import (
-    Execution,
-    choose_common_execution,
-    eos_batch,
-)
 from nmtkit.training.distributed import Ranks, end_with_launcher, join_ranks
+from nmtkit.training.fit_memory import decide_micro_batches
 from nmtkit.training.initialization import Origin, Parent, no_weights
-from nmtkit.training.loader import BatchLoader
-from nmtkit.training.memory_search import (
-    NoisedLengths,
-    WorstCases,
-    find_num_micro_batches,
-    increase_until_fits,
-    reserve_adam_memory,
-)
-from nmtkit.training.micro_batches import (
-    MicroBatchSchedule,
-    fewest_micro_batches,
-    read_increases,
-)
-from nmtkit.training.noise import Noise
+from nmtkit.training.micro_batches import initial_seed
 from nmtkit.training.objective import Objective
-from nmtkit.training.optimizer import describe_frozen, freeze
-from nmtkit.training.seeds import initial_seed
+from nmtkit.training.optimizer import describe_frozen, freeze, highest_learning_rate
 from nmtkit.training.state import (
+    Execution,
     Progress,
     RunContext,
     TrainState,
     is_complete,
     needs_validation,
 )
-from nmtkit.training.stopping import StopRequest
-from nmtkit.training.subword_sampling import SubwordSampling
+from nmtkit.training.text_hook import TrainingText
 from nmtkit.training.trainer import Trainer
+from nmtkit.training.updates import UpdateLoader, open_updates
 from nmtkit.training.validation import ValidationHistory, Validator, make_validation_metrics
+from nmtkit.version import __version__
+
+SHARED_FOLDER_S, SHARED_FOLDER_POLL_S = 60.0, 0.2
+"""Longest time until all machines see what one has made in a shared folder; interval of looking."""
 
 
 def train(
@@ -103,19 +97,18 @@ def train(
     with StopRequest() as stop, join_ranks(device, recipe.ranks.rank_timeout, clock) as ranks:
         reporter = make_reporter(sys.stderr) if ranks.is_first else SilentReporter()
         reporter.message(f"verifying the dataset {data_dir}")
-        dataset = _open_same_dataset(recipe, data_dir, ranks)
-        path = ranks.run_on_first(lambda: str(RunFolder.create_or_open(run_dir).path))
-        folder = RunFolder(Path(path))
+        dataset = ranks.read(
+            "dataset",
+            lambda: open_dataset(recipe, data_dir),
+            lambda one: one.fingerprint + one.valid_fingerprint,
+        )
+        ranks.run_on_first(lambda: RunFolder.create_or_open(run_dir))
+        folder = RunFolder(run_dir)
+        ranks.run_on_all(lambda: await_shared(folder, clock))
         with _locked(folder, ranks):
-            warn = reporter.message
-            checkpoint = cache(lambda: open_newest_checkpoint(folder, recipe, dataset, warn))
-            progress = Progress.of(ranks.run_on_first(lambda: _saved_values(checkpoint())))
-            find = partial(Origin.find, parent, run_dir, recipe.model, dataset)
-            origin = cache(lambda: find(checkpoint()))
-            parents = ranks.run_on_first(lambda: origin().parents)
-            logged = ranks.run_on_first(lambda: _truncated_validations(folder, progress))
-            validations = [ValidationRecord(**values) for values in logged]
-            history = ValidationHistory(recipe.validation.best_metric, validations)
+            begun = _read_run(recipe, dataset, folder, parent, ranks, reporter.message)
+            progress = _progress_of(begun.checkpoint) if begun.checkpoint else Progress()
+            history = ValidationHistory(recipe.validation.best_metric, begun.validations)
             if is_complete(recipe, progress, history) and not needs_validation(
                 recipe, progress, history
             ):
@@ -123,31 +116,28 @@ def train(
                 ranks.run_on_first(lambda: folder.write_recipe(recipe))
                 return
             session = describe_session(progress.update, data_dir, device, ranks)
-            size = dataset.codec.target.size
-            execution = choose_common_execution(recipe, size, device, ranks, progress, warn)
             context = RunContext(
                 recipe=recipe,
                 dataset=dataset,
                 folder=folder,
                 device=device,
-                execution=execution,
+                execution=Execution.of(recipe, device),
                 ranks=ranks,
                 stop=stop,
                 reporter=reporter,
                 logs=_logs(recipe, folder, session) if ranks.is_first else (),
-                parents=parents,
+                parents=begun.origin.parents,
                 clock=clock,
             )
-            train_state = make_train_state(context, progress, lambda model: origin().copy_to(model))
-            ranks.run_on_first(lambda: restore(train_state, checkpoint()))
-            checkpoint.cache_clear()  # the training state has copies of its tensors
-            train_state.copy_from_first(ranks)
+            train_state = make_train_state(context, progress, begun.origin.copy_to)
+            restore(train_state, begun.checkpoint)
+            begun.checkpoint = None  # the training state has copies of its tensors
             ranks.run_on_first(lambda: folder.write_recipe(recipe))
             trainer = make_trainer(context, train_state, history)
             announce(trainer)
             if describe is not None:
                 reporter.message(describe(recipe.model, dataset.codec))
-            _fit(trainer, validations)
+            _fit(trainer, begun.validations)
 
 
 def make_trainer(
@@ -156,95 +146,40 @@ def make_trainer(
     """Make the trainer of a run, with a number of micro-batches that fits into memory.
 
     Raises:
-        StoppedError, InterruptedByUserError: a signal requested a stop during the memory search.
+        StoppedError, InterruptedByUserError: a signal requested a stop.
         ConfigError, ResourceError: see `decide_micro_batches`.
     """
     recipe, dataset, ranks = context.recipe, context.dataset, context.ranks
     objective = make_objective(recipe, train_state.model, context.execution).train()
-    example = eos_batch(2, 1, context.device)
-    parallel = ranks.wrap(objective, lambda module: module(example).loss.backward())
     schedule = decide_micro_batches(context, train_state, objective)
     context.end_if_stop_requested(train_state.progress.update)
+    example = eos_batch([1, 1], [1, 1], context.device)
+    parallel = ranks.wrap(objective, lambda module: module(example).loss.backward())
     validator = Validator(
         make_objective(recipe, train_state.published, context.execution),
         dataset,
         recipe.search,
-        make_validation_metrics(recipe.validation, dataset.codec),
+        make_validation_metrics(recipe.validation, dataset.codec, context.reporter.message),
         recipe.training.max_tokens or recipe.training.update_tokens // schedule.initial,
         context.reporter.message,
         ranks,
     )
-    loader = BatchLoader.of(recipe, dataset, ranks, context.device)
+    loader = make_loader(recipe, dataset, ranks, context.device)
     return Trainer(context, train_state, parallel, schedule, loader, validator, history)
 
 
-def decide_micro_batches(
-    context: RunContext, train_state: TrainState, objective: Objective
-) -> MicroBatchSchedule:
-    """Decide the number of micro-batches per update.
-
-    The first session uses --max-tokens, or searches for the number that fits into memory. Later
-    sessions keep the number, and double it only if it does not fit into a GPU any more.
-
-    Raises:
-        ConfigError: the run has fewer micro-batches per update than there are ranks now.
-        ResourceError: not even one pair at a time fits into memory.
-        StoppedError, InterruptedByUserError: a signal requested a stop during the search.
-    """
-    recipe, progress, ranks = context.recipe, train_state.progress, context.ranks
-    training, number = recipe.training, progress.num_micro_batches
-    report = context.reporter.message
-    if 0 < number < ranks.size:
-        raise ranks.report_once(
-            ConfigError(
-                f"the updates of this run have {number} micro-batches, too few for {ranks.size} "
-                f"ranks; continue with at most {number} ranks"
-            )
-        )
-
-    def is_stopping() -> bool:
-        return context.stop.is_requested
-
-    def searched(found: int | None) -> int:
-        context.end_if_stop_requested(progress.update)
-        assert found is not None, "a search ends early only where a stop was requested"
-        return found
-
-    is_searched = not number and not training.max_tokens
-    if not number and training.max_tokens:
-        # A checkpoint without the number is from one device.
-        num_ranks = 1 if progress.update else ranks.size
-        tokens = training.update_tokens
-        if not progress.update:  # a small text does not fill an update
-            tokens = min(tokens, int(epoch_tokens(context.dataset, math.ceil)))
-        number = fewest_micro_batches(tokens, training.max_tokens, num_ranks)
-    with reserve_adam_memory(train_state.optimizer):
-        if is_searched:
-            report("looking for the number of micro-batches that fits into memory")
-            worst_cases = find_worst_cases(recipe, context.dataset)
-            number = searched(find_num_micro_batches(objective, worst_cases, ranks, is_stopping))
-        increases = ranks.run_on_first(lambda: read_increases(context.folder, number))
-        schedule = MicroBatchSchedule(context.folder, number, increases)
-        if context.device.type == "cuda" and not is_searched:
-            report("checking that the largest micro-batches fit into memory")
-            current = schedule.at(progress.update + 1)
-            worst_cases = find_worst_cases(recipe, context.dataset)
-            needed = searched(
-                increase_until_fits(objective, worst_cases, current, ranks, is_stopping)
-            )
-            if needed > current:
-                report(
-                    f"micro-batches do not fit into memory; updates have {needed}, not {current}"
-                )
-                schedule.increase(progress.update + 1, needed, is_writer=ranks.is_first)
-    progress.num_micro_batches = number
-    reset_peak_memory(context.device)
-    return schedule
+def make_loader(
+    recipe: TrainRecipe, dataset: Dataset, ranks: Ranks, device: torch.device
+) -> UpdateLoader:
+    """Make the loader of a rank's updates."""
+    open_stream, is_ahead = open_updates(recipe, dataset, ranks.rank, ranks.size, device.type)
+    background = background_thread("loader") if is_ahead else None
+    return UpdateLoader(open_stream, partial(make_batch, device=device), background)
 
 
 def make_objective(recipe: TrainRecipe, model: Transformer, execution: Execution) -> Objective:
     """Make the objective by which a model is trained and validated."""
-    return Objective(model, recipe.training.label_smoothing, execution.precision, execution.softmax)
+    return Objective(model, recipe.training, execution.precision, execution.softmax)
 
 
 def make_train_state(
@@ -257,7 +192,7 @@ def make_train_state(
     Args:
         context: of the run.
         progress: of the run.
-        initialize: copies weights into the model, and yields lines to report; on rank 0 only.
+        initialize: copies weights into the model, and yields lines to report.
 
     Raises:
         ConfigError: --freeze leaves nothing to train.
@@ -273,36 +208,43 @@ def make_train_state(
         tail=execution.tail,
         activation_checkpointing=recipe.engine.activation_checkpointing,
     )
-    context.ranks.run_on_first(lambda: [*map(context.reporter.message, initialize(model))])
+    for line in context.ranks.run_on_all(lambda: [*initialize(model)]):
+        context.reporter.message(line)
     if parts := recipe.training.freeze:
         freeze(model, parts)
-        context.reporter.message(context.ranks.run_on_first(lambda: describe_frozen(model, parts)))
+        context.reporter.message(context.ranks.run_on_all(lambda: describe_frozen(model, parts)))
     return TrainState.of(model.to(context.device), recipe.training, progress)
 
 
-def find_worst_cases(recipe: TrainRecipe, dataset: Dataset) -> WorstCases:
-    """Find the training pairs that need the most memory, with noise and subword sampling."""
-    subword_sampling, noise = SubwordSampling.of(recipe, dataset.codec), Noise.of(recipe, dataset)
-    worst_cases = WorstCases.of(dataset.train, recipe.training.update_tokens)
-    growth = subword_sampling.growth(next(shard for shard in dataset.train if len(shard)))
-    noised = NoisedLengths(noise.share, noise.growth, noise.longest) if noise.is_active else None
-    return replace(worst_cases.lengthened(growth, subword_sampling.longest), noise=noised)
+def await_shared(folder: RunFolder, clock: Callable[[], float]) -> None:
+    """Wait until this rank sees the folder that rank 0 has made.
+
+    Raises:
+        ConfigError: it does not appear in time.
+    """
+    deadline = clock() + SHARED_FOLDER_S
+    while not folder.checkpoints_dir.is_dir():
+        if clock() > deadline:
+            raise ConfigError(
+                f"{folder.path}: not the folder that rank 0 has made; give --out in a folder that "
+                "all machines share"
+            )
+        time.sleep(SHARED_FOLDER_POLL_S)
 
 
 def open_dataset(recipe: TrainRecipe, data_dir: Path) -> Dataset:
     """Open a dataset, and check that the recipe can train on it.
 
     Raises:
-        ConfigError: a pair is too long for an update or for learned positions; subword sampling
-            or noise has no effect; or noise or a metric does not fit the dataset.
+        ConfigError: a pair is too long for an update or for learned positions; or noise, subword
+            sampling or a metric does not fit the dataset.
         DamagedError: the dataset is damaged.
     """
     dataset = Dataset.open(data_dir)
     check_budget(dataset.train, recipe.training.update_tokens)
     check_positions(recipe, dataset)
-    SubwordSampling.of(recipe, dataset.codec)  # rank 0 reports its errors, once
-    Noise.of(recipe, dataset)
-    make_validation_metrics(recipe.validation, dataset.codec)
+    TrainingText.of(recipe, dataset)  # errors are those of the recipe
+    make_validation_metrics(recipe.validation, dataset.codec, lambda _: None)  # reported later
     return dataset
 
 
@@ -322,30 +264,72 @@ def check_positions(recipe: TrainRecipe, dataset: Dataset) -> None:
         )
 
 
-def _open_same_dataset(recipe: TrainRecipe, data_dir: Path, ranks: Ranks) -> Dataset:
-    """Open the dataset; DamagedError if rank 0 has another one."""
-    opened = cache(lambda: open_dataset(recipe, data_dir))  # so rank 0 verifies it only once
-    fingerprint = ranks.run_on_first(lambda: opened().fingerprint)
-    if opened().fingerprint != fingerprint:
-        raise DamagedError(
-            f"{data_dir}: not the dataset that rank 0 trains on; give all ranks the same dataset"
-        )
-    return opened()
+@dataclass
+class _Begun:
+    """The state of a run when a session begins, as every rank reads it.
 
-
-def _saved_values(checkpoint: Resumable | None) -> dict[str, Any]:
-    """Return the values of a checkpoint's training state; none for a new run."""
-    return checkpoint.state_values if checkpoint else {}
-
-
-def _truncated_validations(folder: RunFolder, progress: Progress) -> list[dict[str, Any]]:
-    """Drop the log records after the last checkpoint, and return the fields of the validations.
-
-    The updates of the dropped records run again. Ranks decide by scores, so no samples are sent.
+    Attributes:
+        checkpoint: the checkpoint from which it continues; None for a new run.
+        origin: the origin of its weights.
+        validations: up to this checkpoint.
     """
+
+    checkpoint: Resumable | None
+    origin: Origin
+    validations: Sequence[ValidationRecord]
+
+
+def _read_run(
+    recipe: TrainRecipe,
+    dataset: Dataset,
+    folder: RunFolder,
+    parent: Parent | None,
+    ranks: Ranks,
+    warn: Callable[[str], None],
+) -> _Begun:
+    """Read a run, after rank 0 has dropped what is left over from updates that run again."""
+    ranks.run_on_first(lambda: clear_leftovers(folder, warn))
+
+    def open_newest() -> Resumable | None:
+        return open_newest_checkpoint(folder, recipe, dataset, warn) if ranks.is_first else None
+
+    newest = ranks.run_on_all(open_newest)
+    # The others read the same one by its name: their listing of a shared folder may be old.
+    update = ranks.gather(newest.update if newest else -1)[0]
+    checkpoint = newest
+    if update >= 0:
+        checkpoint = ranks.read(
+            "checkpoint",
+            lambda: newest or read_resumable(folder.model_dir(update)),
+            lambda one: one.fingerprint,
+        )
+    origin = ranks.read(
+        "parent",
+        lambda: Origin.find(parent, folder.path, recipe.model, dataset, checkpoint),
+        lambda one: hash_of_content({"parents": one.parents}),
+    )
     log = MetricsLog(folder.metrics_path)
-    log.drop_after(progress.update)
-    return [asdict(replace(record, samples=[])) for record in log.validations()]
+
+    def rewind() -> None:
+        if checkpoint is not None:
+            folder.point_last(checkpoint.update)
+        log.drop_after(checkpoint.update if checkpoint else 0)
+
+    ranks.run_on_first(rewind)
+    validations = ranks.read(
+        "log",
+        log.validations,
+        lambda found: json.dumps([[one.update, one.nll, one.scores] for one in found]),
+    )
+    return _Begun(checkpoint, origin, validations)
+
+
+def _progress_of(checkpoint: Resumable) -> Progress:
+    """Return the progress at a checkpoint; DamagedError if its training state has none."""
+    try:
+        return decode(Progress, checkpoint.state_values)
+    except JsonError as error:
+        raise DamagedError(f"{checkpoint.path}: its training state: {error}; {RESTORE}") from None
 
 
 def _report_complete(
@@ -384,4 +368,82 @@ def _fit(trainer: Trainer, validations: Sequence[ValidationRecord]) -> None:
         if context.parents and not progress.update:
             trainer.begin()
         trainer.fit()
-    context.reporter.message(f"done after update {progress.update}")
+    context.reporter.message(_done(context, progress.update))
+
+
+def _done(context: RunContext, update: int) -> str:
+    """Return the last line of a run: its best checkpoint, and the next command."""
+    best, run, data = context.folder.best(), context.folder.path, context.dataset.folder
+    named = f"; the best checkpoint is {best}" if best else ""
+    paths = f"{quote(str(run))} --data {quote(str(data))}"
+    return (
+        f"done after update {update}{named}; next: `nmtkit average-checkpoints {paths} --out MODEL`"
+    )
+
+
+def announce(trainer: Trainer) -> None:
+    """Report the sizes of model and data, the devices, and where the run continues."""
+    context, progress = trainer.context, trainer.train_state.progress
+    recipe, dataset = context.recipe, context.dataset
+    parameters = sum(p.numel() for p in trainer.train_state.model.parameters())
+    planned, warmup = planned_updates(recipe, dataset), recipe.training.warmup_updates
+    peak = highest_learning_rate(recipe.model.model_size, recipe.training, planned)
+    precision = context.execution.precision or torch.float32
+    context.reporter.message(
+        f"parameters={parameters} pairs={dataset.num_train_pairs} "
+        f"source_entries={dataset.codec.source.size} target_entries={dataset.codec.target.size} "
+        f"peak_learning_rate={peak:.3g} "
+        f"device={context.device} ranks={context.ranks.size} threads={torch.get_num_threads()} "
+        f"micro_batches={trainer.schedule.at(progress.update + 1)} "
+        f"precision={str(precision).removeprefix('torch.')} "
+        f"attention={_attention(recipe.model, context.device, precision)} "
+        f"compile={recipe.engine.compile}"
+    )
+    if planned < warmup:
+        end = "max_updates" if planned == recipe.training.max_updates else "max_epochs"
+        about = "" if end == "max_updates" else f", about {planned:,} updates"
+        context.reporter.message(
+            f"the run ends within its warm-up of {warmup:,} updates, with a learning rate of "
+            f"{peak:.3g}: {end} is {getattr(recipe.training, end):,}{about}; give more "
+            f"--{end.replace('_', '-')}, or fewer --warmup-updates in a new run"
+        )
+    if progress.update:
+        context.reporter.message(f"continuing after update {progress.update}")
+
+
+def describe_session(
+    update: int, data_dir: Path, device: torch.device, ranks: Ranks
+) -> SessionRecord:
+    """Describe when, on what and with what a session starts after an update."""
+    return SessionRecord(
+        update=update,
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        data=str(data_dir),
+        device=device_name(device),
+        processor=processor_name(),
+        threads=torch.get_num_threads(),
+        ranks=ranks.size,
+        nmtkit=__version__,
+        torch=torch.__version__,
+        python=platform.python_version(),
+    )
+
+
+def planned_updates(recipe: TrainRecipe, dataset: Dataset) -> int:
+    """Return the number of updates until --max-updates or --max-epochs ends the run.
+
+    Epochs are counted as if each update had --update-tokens on one side; they have a few percent
+    more updates.
+    """
+    training = recipe.training
+    if not training.max_epochs:
+        return training.max_updates
+    of_epochs = math.ceil(training.max_epochs * epoch_tokens(dataset) / training.update_tokens)
+    return min(training.max_updates, of_epochs)
+
+
+def _attention(config: ModelConfig, device: torch.device, precision: torch.dtype) -> str:
+    """Return the implementation of self-attention: flash, windowed or padded."""
+    if unpadded.is_flash_supported(device, precision, config.head_sizes, config.attention_dropout):
+        return "flash"
+    return "windowed" if config.window else "padded"

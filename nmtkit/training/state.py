@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,29 +13,60 @@ from nmtkit.config.training import TrainingConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position
 from nmtkit.errors import DivergedError, LostRankError
+from nmtkit.model.kernels.cross_entropy import softmax_in_place
+from nmtkit.model.layers import EAGER, ResidualTail, add_and_norm, add_norm_feed_forward
 from nmtkit.model.transformer import Transformer
 from nmtkit.progress.records import Log
 from nmtkit.progress.reporter import ProgressReporter
+from nmtkit.runtime.devices import choose_precision, compiled
+from nmtkit.signals import StopRequest
 from nmtkit.storage.manifest import Json
 from nmtkit.storage.run_folder import RunFolder
-from nmtkit.training.compiling import Execution
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.optimizer import (
     ExponentialMovingAverage,
-    make_adam,
+    make_optimizer,
     optimizer_tensors,
     restore_optimizer,
     step_unless,
 )
-from nmtkit.training.stopping import StopRequest
 from nmtkit.training.validation import ValidationHistory
 from nmtkit.units import SECONDS_PER_MINUTE
 
 MAX_SKIPPED_IN_A_ROW = 10
-"""Training has diverged after this many updates in a row without a finite gradient."""
+"""Training has diverged if this many of the last updates had no finite gradient."""
 
 _WEIGHTS = "weights"
-"""With an EMA, the weights themselves are saved next to Adam's moments under this name."""
+"""With an EMA, the weights themselves are saved next to the optimiser's state under this name."""
+
+
+@dataclass(frozen=True)
+class Execution:
+    """Precision and functions with which training computes, chosen before the model is built.
+
+    Attributes:
+        precision: type of matrix products; None = type of the weights.
+        tail: residual tail of the layers, eager or compiled.
+        softmax: `kernels.cross_entropy.softmax_in_place`, eager or compiled.
+    """
+
+    precision: torch.dtype | None
+    tail: ResidualTail = EAGER
+    softmax: Callable[[Tensor, Tensor], Tensor] = softmax_in_place
+
+    @staticmethod
+    def of(recipe: TrainRecipe, device: torch.device) -> "Execution":
+        """Return what a recipe asks for; matrix products and attention are kernels already.
+
+        Raises:
+            ConfigError: the GPU cannot compute in the precision; or see `compiled`.
+        """
+        size = recipe.model.model_size
+        precision = choose_precision(recipe.engine.precision, device, trained_size=size)
+        if recipe.engine.compile == "off":
+            return Execution(precision)
+        tail = ResidualTail(compiled(add_and_norm), compiled(add_norm_feed_forward))
+        return Execution(precision, tail, compiled(softmax_in_place))
 
 
 @dataclass(frozen=True)
@@ -78,8 +108,7 @@ class RunContext:
         Raises:
             StoppedError, InterruptedByUserError: a rank was asked to stop.
         """
-        of_all = self.ranks.gather(self.stop.requests)
-        self.stop.note([sum(numbers) for numbers in zip(*of_all, strict=True)])
+        self.stop.note(self.ranks.sum(torch.tensor(self.stop.requests)).tolist())
         if self.stop.is_requested:
             raise self.ranks.report_once(self.stop.error(update))
 
@@ -95,7 +124,6 @@ class Progress:
         num_skipped: updates skipped because a gradient was not finite.
         num_skipped_in_a_row: how many of the last updates were skipped.
         num_micro_batches: micro-batches of the run's first update; 0 = not decided yet.
-        is_compiled: what `--compile auto` has measured to be faster; None = nothing is measured.
     """
 
     update: int = 0
@@ -104,32 +132,19 @@ class Progress:
     num_skipped: int = 0
     num_skipped_in_a_row: int = 0
     num_micro_batches: int = 0
-    is_compiled: bool | None = None
-
-    @property
-    def has_diverged(self) -> bool:
-        """Whether too many of the last updates were skipped."""
-        return self.num_skipped_in_a_row >= MAX_SKIPPED_IN_A_ROW
 
     @property
     def ends_epoch(self) -> bool:
         """Whether the last update was the last one of its epoch."""
         return self.update > 0 and self.position.shard == self.position.index == 0
 
-    @staticmethod
-    def of(values: Mapping[str, Any]) -> "Progress":
-        """Return the progress that the values of a training state hold; none for a new run."""
-        if not values:
-            return Progress()
-        return Progress(**{**values, "position": Position(**values["position"])})
 
-
-def too_many_skipped(update: int) -> DivergedError:
-    """Return the error of a run whose last updates, up to this one, were all skipped."""
+def too_many_skipped(progress: Progress) -> DivergedError:
+    """Return the error of a run whose last updates were all skipped."""
     return DivergedError(
-        f"training diverged: the gradients of {MAX_SKIPPED_IN_A_ROW} updates in a row, up to "
-        f"update {update}, are not finite; the last checkpoint is kept; start a run in another "
-        "--out with a lower learning rate, more --warmup-updates, or --clip-norm"
+        f"training diverged: the gradients of {progress.num_skipped_in_a_row} updates in a row, up "
+        f"to update {progress.update}, are not finite; the last checkpoint is kept; start a run in "
+        "another --out with a lower learning rate, more --warmup-updates, or --clip-norm"
     )
 
 
@@ -151,17 +166,17 @@ def needs_validation(recipe: TrainRecipe, progress: Progress, history: Validatio
 
 @dataclass
 class TrainState:
-    """The state that a checkpoint saves: weights, Adam's moments, EMA, progress.
+    """The state that a checkpoint saves: weights, the optimiser's state, EMA, progress.
 
     Attributes:
         model: the weights that updates change.
-        optimizer: Adam with its moments.
+        optimizer: the optimiser with its state.
         ema: the EMA of the weights, if the recipe asks for one.
         progress: updates done, position in the data, time.
     """
 
     model: Transformer
-    optimizer: torch.optim.Adam
+    optimizer: torch.optim.Optimizer
     ema: ExponentialMovingAverage | None
     progress: Progress
 
@@ -169,7 +184,7 @@ class TrainState:
     def of(model: Transformer, config: TrainingConfig, progress: Progress) -> "TrainState":
         """Return the state of an untrained model."""
         ema = ExponentialMovingAverage(model, config.ema_decay) if config.ema_decay else None
-        return TrainState(model, make_adam(model, config), ema, progress)
+        return TrainState(model, make_optimizer(model, config), ema, progress)
 
     @property
     def published(self) -> Transformer:
@@ -177,7 +192,7 @@ class TrainState:
         return self.ema.model if self.ema else self.model
 
     def step(self, learning_rate: float, is_skipped: Tensor) -> None:
-        """Run Adam and the EMA, and clear the gradients; `progress.update` is this update.
+        """Run the optimiser and the EMA, and clear the gradients; `progress.update` is this update.
 
         Args:
             learning_rate: of this update.
@@ -240,27 +255,6 @@ class TrainState:
         if self.ema:
             for name, parameter in self._trained_parameters():
                 parameter.data.copy_(tensors[f"{name}.{_WEIGHTS}"])
-
-    def tensor_specs(self) -> dict[str, list[Any]]:
-        """Return data type and shape of each tensor of `state_tensors`."""
-        return {
-            name: [str(tensor.dtype).removeprefix("torch."), list(tensor.shape)]
-            for name, tensor in self.state_tensors().items()
-        }
-
-    def copy_from_first(self, ranks: Ranks) -> None:
-        """Copy the weights and moments of rank 0, which may have restored some, to all ranks."""
-        specs = ranks.run_on_first(self.tensor_specs)
-        if not ranks.is_first:
-            device = self.model.output_weight.device
-            self.restore(
-                {
-                    name: torch.empty(shape, dtype=getattr(torch, dtype), device=device)
-                    for name, (dtype, shape) in specs.items()
-                }
-            )
-        ranks.copy_from_first(self.published.state_dict().values())
-        ranks.copy_from_first(self.state_tensors().values())
 
     def _trained_parameters(self) -> list[tuple[str, Tensor]]:
         """Return the parameters that updates change; the EMA shares the frozen ones."""

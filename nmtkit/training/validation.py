@@ -7,7 +7,7 @@ draws no random numbers.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import torch
@@ -23,6 +23,7 @@ from nmtkit.config.metrics import (
     metric_names,
     metrics_of,
     not_validated,
+    tokenizer_of,
 )
 from nmtkit.config.schema import SearchConfig, TranslateRecipe
 from nmtkit.config.training import ValidationConfig
@@ -30,13 +31,13 @@ from nmtkit.config.translation import TranslationConfig
 from nmtkit.data.batch import gather
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import batch_by_length
-from nmtkit.decoding.batching import BATCH_SIZES
-from nmtkit.decoding.input_formats import Request
-from nmtkit.decoding.translator import Translator
+from nmtkit.decoding.answers import Request
+from nmtkit.decoding.translator import BATCH_SIZES, Translator
 from nmtkit.errors import ConfigError, DataError
-from nmtkit.evaluation.metric import Metric
-from nmtkit.evaluation.metrics import make_metrics, score_corpus
+from nmtkit.evaluation.metric import Metric, Statistics
+from nmtkit.evaluation.metrics import EXTRAS, count_corpus, is_installed, make_metrics
 from nmtkit.progress.records import Sample, ValidationProgress, ValidationRecord
+from nmtkit.text.characters import SUBWORD_MARK, join_subwords
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.lines import numbered_chunks
 from nmtkit.training.distributed import Ranks
@@ -44,6 +45,9 @@ from nmtkit.training.objective import Objective
 
 ShowProgress = Callable[[ValidationProgress], None]
 """Shows the progress of a validation."""
+
+_MIN_MARKED = 0.01
+"""Share of entries with the mark of subword-nmt from which text is joined before it is scored."""
 
 MAX_SENTENCES = 256
 """Largest number of sentences that are translated together: next to the state of training."""
@@ -59,12 +63,14 @@ class Validation:
             translate, and these are the worst scores.
         signatures: signatures of the scores, by metric.
         translations: translations of all lines; none if nothing is translated.
+        statistics: statistics of all lines from which the scores are computed, by metric.
     """
 
     nll: float
     scores: Mapping[str, float]
     signatures: Mapping[str, str]
     translations: Sequence[str] = ()
+    statistics: Mapping[str, Statistics] = field(default_factory=dict)
 
 
 class ValidationHistory:
@@ -78,6 +84,7 @@ class ValidationHistory:
         self._metric = metric
         self._updates: list[int] = []
         self._costs: list[float] = []
+        self._scores: list[Mapping[str, float]] = []
         for record in records:
             self.add(record.update, record.nll, record.scores)
 
@@ -87,7 +94,13 @@ class ValidationHistory:
         is_best = all(new < earlier for earlier in self._costs)
         self._updates.append(update)
         self._costs.append(new)
+        self._scores.append(scores)
         return is_best
+
+    def is_best_by(self, metric: str) -> bool:
+        """Return whether the last validation, which has a score by a metric, is the best by it."""
+        costs = [cost(metric, math.inf, one) for one in self._scores if metric in one]
+        return costs.index(min(costs)) == len(costs) - 1
 
     @property
     def last_update(self) -> int | None:
@@ -105,12 +118,17 @@ class ValidationHistory:
         return [self._updates[place] for place in order]
 
 
-def make_validation_metrics(config: ValidationConfig, codec: TextCodec) -> dict[str, Metric]:
-    """Make the metrics of validations, by name.
+def make_validation_metrics(
+    config: ValidationConfig, codec: TextCodec, report: Callable[[str], None]
+) -> dict[str, Metric]:
+    """Make the metrics of validations, by name; they are those of `nmtkit score`.
+
+    BLEU without the packages that its tokenizer needs compares characters instead.
 
     Args:
         config: checked settings.
-        codec: its target type must fit the metrics; metrics that need languages use the codec's.
+        codec: its target type must fit the metrics, and its languages are theirs.
+        report: prints a line about missing packages.
 
     Raises:
         ConfigError: a metric does not fit the target or cannot be made, or the best metric is not
@@ -130,59 +148,39 @@ def make_validation_metrics(config: ValidationConfig, codec: TextCodec) -> dict[
                 f"[validation.{setting}]"
             )
     if config.best_metric not in (NLL, *names):
-        raise ConfigError(not_validated(config.best_metric, names))
-    return {name: _make_metric(name, codec) for name in names}
-
-
-def _make_metric(name: str, codec: TextCodec) -> Metric:
-    languages = f"{codec.source_lang}-{codec.target_lang}" * METRICS[name].needs_languages
-    return make_metrics(MetricsConfig(metric=name, language_pair=languages))[0]
+        raise ConfigError(f"{not_validated(config.best_metric, names)} [validation.best_metric]")
+    made = MetricsConfig(language_pair=codec.language_pair)
+    tokenizer = tokenizer_of(made)
+    if "bleu" in names and not is_installed(tokenizer):
+        report(
+            f"BLEU of validations is by character, as the packages of the tokenizer {tokenizer} "
+            f"are not installed; run `pip install 'nmtkit[{EXTRAS[tokenizer].name}]'`"
+        )
+        made = replace(made, tokenize="char")
+    return {name: make_metrics(replace(made, metric=name))[0] for name in names}
 
 
 @dataclass(frozen=True)
-class RankResult:
-    """The part of a validation that one rank computes.
+class Validator:
+    """Validates a model on a dataset's validation pairs.
 
     Attributes:
-        nll: negative log-likelihood of the rank's pairs, in nats.
-        translations: translations of the rank's lines.
+        objective: objective with the model to validate.
+        dataset: dataset with validation pairs and their raw text.
+        search: settings of the search that translates for the metrics.
+        metrics: metrics by name; if empty, nothing is translated.
+        batch_tokens: largest number of source or target tokens per batch.
+        warn: prints warnings of the translator, and of metrics that cannot be computed.
+        ranks: ranks that divide the work.
     """
 
-    nll: float
-    translations: list[str]
-
-
-class Validator:
-    """Validates a model on a dataset's validation pairs."""
-
-    def __init__(
-        self,
-        objective: Objective,
-        dataset: Dataset,
-        search: SearchConfig,
-        metrics: Mapping[str, Metric],
-        batch_tokens: int,
-        warn: Callable[[str], None],
-        ranks: Ranks,
-    ) -> None:
-        """Store the parts.
-
-        Args:
-            objective: objective with the model to validate.
-            dataset: dataset with validation pairs and their raw text.
-            search: settings of the search that translates for the metrics.
-            metrics: metrics by name; if empty, nothing is translated.
-            batch_tokens: largest number of source or target tokens per batch.
-            warn: prints warnings of the translator, and of metrics that cannot be computed.
-            ranks: ranks that divide the work.
-        """
-        self.objective = objective
-        self.dataset = dataset
-        self.search = search
-        self.metrics = metrics
-        self.batch_tokens = batch_tokens
-        self.warn = warn
-        self.ranks = ranks
+    objective: Objective
+    dataset: Dataset
+    search: SearchConfig
+    metrics: Mapping[str, Metric]
+    batch_tokens: int
+    warn: Callable[[str], None]
+    ranks: Ranks
 
     def validate(
         self,
@@ -200,43 +198,41 @@ class Validator:
         """
         self.objective.eval()
         try:
-            result = self._validate_part(is_stopping, show)
+            own_nll = self._nll(is_stopping, show)
+            # Otherwise search cannot use the probabilities.
+            is_translated = self.metrics and math.isfinite(own_nll)
+            own_lines = self._translate(is_stopping, show) if is_translated else []
         finally:
             self.objective.train()
-        results = self.ranks.gather(asdict(result) if result else None)
-        finished = [RankResult(**values) for values in results if values is not None]
-        if len(finished) < len(results):
+        if any(self.ranks.gather(is_stopping())):
             return None
         num_tokens = int(self.dataset.valid.target.lengths().sum())
-        nll = sum(result.nll for result in finished) / num_tokens
+        nll = sum(self.ranks.gather(own_nll)) / num_tokens
         if not math.isfinite(nll):
             return Validation(nll, {name: _worst(one) for name, one in self.metrics.items()}, {})
-        translations = [line for result in finished for line in result.translations]
+        translations = [line for lines in self.ranks.gather(own_lines) for line in lines]
         return self._scored(nll, translations, show)
 
     def _scored(self, nll: float, translations: Sequence[str], show: ShowProgress) -> Validation:
-        scores, signatures = {}, {}
+        scores, signatures, statistics = {}, {}, {}
+        join = _joiner(self.dataset.codec)
+        outputs, references = (
+            [*map(join, one)] for one in (translations, self.dataset.valid_target)
+        )
         if self.metrics:
             show(ValidationProgress("computed metrics", 0, len(self.metrics)))
         for number, (name, metric) in enumerate(self.metrics.items(), 1):
             try:
-                (score,) = score_corpus([metric], translations, [self.dataset.valid_target])
+                counted = count_corpus(metric, outputs, [references])
+                score = metric.score(counted, resamples=0)
             except DataError as error:
                 self.warn(f"{name} of the validation set cannot be computed: {error}")
                 scores[name] = _worst(metric)
             else:
                 scores[name], signatures[name] = score.score, score.signature
+                statistics[name] = counted
             show(ValidationProgress("computed metrics", number, len(self.metrics)))
-        return Validation(nll, scores, signatures, translations)
-
-    def _validate_part(
-        self, is_stopping: Callable[[], bool], show: ShowProgress
-    ) -> RankResult | None:
-        """Validate this rank's part; return None if asked to stop before its end."""
-        nll = self._nll(is_stopping, show)
-        is_sound = math.isfinite(nll)  # otherwise search cannot use the probabilities
-        translations = self._translate(is_stopping, show) if self.metrics and is_sound else []
-        return None if is_stopping() else RankResult(nll, translations)
+        return Validation(nll, scores, signatures, translations, statistics)
 
     @torch.inference_mode()
     def _nll(self, is_stopping: Callable[[], bool], show: ShowProgress) -> float:
@@ -251,7 +247,7 @@ class Validator:
         for number, indices in enumerate(batches, 1):
             if is_stopping():
                 break
-            total += float(self.objective(gather(pairs, indices, device)).nll)
+            total += float(self.objective(gather(pairs, indices, device)).sums[NLL])
             show(ValidationProgress("batches of nll", number, len(batches)))
         return total
 
@@ -273,7 +269,7 @@ class Validator:
         for result in translator.answer_all(chunks):
             if is_stopping():
                 break
-            translations += [answer.translations[0].text for answer in result.answers]
+            translations += [answer.translation.text for answer in result.answers]
             num_done += result.num_lines
             show(ValidationProgress("translated lines", num_done, end - first))
         return translations
@@ -295,6 +291,13 @@ def choose_samples(dataset: Dataset, translations: Sequence[str], number: int) -
         )
         for place in places
     ]
+
+
+def _joiner(codec: TextCodec) -> Callable[[str], str]:
+    """Return the function that joins the target's subwords if they are subword-nmt's."""
+    target = codec.target
+    marked = sum(target.piece(entry).endswith(SUBWORD_MARK) for entry in range(target.size))
+    return join_subwords if marked > _MIN_MARKED * target.size else str
 
 
 def _worst(metric: Metric) -> float:

@@ -22,7 +22,7 @@ MAX_PARAMETERS = 7  # without self
 # `setting(default, help, **details)` passes its details on to the dataclass Setting as they are.
 MAY_TAKE_ANY_KEYWORD = ("nmtkit_cli/options.py", "nmtkit/config/setting.py")
 # The C library is asked whether it has mallopt.
-MAY_ASK_FOR_ATTRIBUTES = ("nmtkit/runtime/allocator.py",)
+MAY_ASK_FOR_ATTRIBUTES = ("nmtkit/runtime/processor.py",)
 PICKLING_COLLECTIVES = re.compile(r"(broadcast|scatter|send|recv)_object_list|(all_)?gather_object")
 PICKLING_MODULES = ("pickle", "cPickle", "dill", "joblib", "shelve", "marshal")
 
@@ -139,12 +139,16 @@ LOCK = "from threading import Lock"
 
 
 def threads(source: Source) -> Iterator[str]:
-    """Yield threads that nmtkit/runtime/threads.py did not make; torch would slow down in them.
+    """Yield threads that nmtkit/runtime/devices.py did not make; torch would slow down in them.
 
-    That of nmtkit/signals.py computes nothing.
+    Those of nmtkit/signals.py and nmtkit/evaluation/metric_command.py compute nothing.
     """
     for number, line in enumerate(source.text.split("\n"), start=1):
-        is_exempt = source.path in ("nmtkit/runtime/threads.py", "nmtkit/signals.py")
+        is_exempt = source.path in (
+            "nmtkit/runtime/devices.py",
+            "nmtkit/signals.py",
+            "nmtkit/evaluation/metric_command.py",
+        )
         if not (is_exempt or line == LOCK) and ("ThreadPool" in line or "threading" in line):
             yield f"{source.path}:{number}: {line.strip()}"
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nmtkit.config.fields import fields_of
-from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.schema import TrainRecipe, fields_of
 from tests.architecture.source_tree import ROOT, functions, sources
 
 TESTS = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
@@ -41,7 +40,7 @@ def test_every_promise_names_tests_that_exist(page: str) -> None:
 
 
 def test_the_page_on_formats_names_the_hidden_names_that_are_written() -> None:
-    code = (ROOT / "nmtkit" / "storage" / "hidden_names.py").read_text("utf-8")
+    code = (ROOT / "nmtkit" / "storage" / "disk_errors.py").read_text("utf-8")
     (values,) = re.findall(r"^PARTIAL, OLD, REMOVED, LOCK = (.*)$", code, re.M)
     written = {f".NAME.nmtkit-{purpose}" for purpose in re.findall(r'"(\w+)"', values)}
     page = (ROOT / "docs" / "formats.md").read_text("utf-8")
@@ -54,7 +53,7 @@ def test_the_page_on_training_names_the_settings_that_may_change_on_resume() -> 
     free = {
         "--" + name.replace("_", "-")
         for name, field in fields_of(TrainRecipe).items()
-        if field.setting.on_resume == "free"
+        if field.may_change_on_resume
     }
     assert set(re.findall(r"`(--[a-z-]+)`", listed)) - {"--best-metric"} == free
 
@@ -64,8 +63,8 @@ def test_every_python_snippet_of_the_page_on_extending_parses() -> None:
     snippets = re.findall(r"^ *```python\n(.*?)^ *```$", page, re.M | re.S)
     assert len(snippets) == page.count("```python") > 10
     for snippet in snippets:
-        # An entry `...,` stands for the present entries of a table, or arguments of a call.
-        ast.parse(textwrap.dedent(snippet).replace("...,", "**...,"))
+        # `...` stands for what is there; in a table of names and values, Python has no such entry.
+        ast.parse(re.sub(r"\{(\s*)\.\.\.,", r"{\1**...,", textwrap.dedent(snippet)))
 
 
 def test_the_page_on_extending_names_files_and_tables_that_exist() -> None:

@@ -12,15 +12,16 @@ from nmtkit.config.metrics import (
     DEFAULT_METRICS,
     METRICS,
     TYPE_SETTINGS,
+    ComparedType,
     TargetType,
 )
-from nmtkit.decoding.output_forms import OUTPUT_FORMS
+from nmtkit.decoding.translator import OUTPUT_FORMS
 from nmtkit.evaluation.evaluate import LINE_TYPES
 from nmtkit.text.codec import KINDS
 from tests.architecture.source_tree import PACKAGES, Source, imports, sources
 
 GUEST = "nmtkit/parsing/"
-COMMANDS = ("nmtkit_cli/trees.py", "nmtkit_cli/tree_commands.py")
+COMMANDS = ("nmtkit_cli/trees.py",)
 """The command group of the guest's own."""
 
 HELP = "the help of the command"
@@ -30,6 +31,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "nmtkit/config/preprocessing.py": ("SEGMENTATIONS", "_TREES"),
     "nmtkit/config/metrics.py": (
         "TargetType",
+        "ComparedType",
         "METRICS",
         "TYPE_SETTINGS",
         "CONSTRAINT_SETTINGS",
@@ -38,11 +40,9 @@ TABLES: dict[str, tuple[str, ...]] = {
     # Implementations: kinds of vocabulary, how they are learnt, forms of outputs, metrics.
     "nmtkit/text/codec.py": ("KINDS",),
     "nmtkit/data/vocabulary.py": ("LEARNERS",),
-    "nmtkit/decoding/output_forms.py": ("OUTPUT_FORMS",),
+    "nmtkit/decoding/translator.py": ("OUTPUT_FORMS",),
     "nmtkit/evaluation/metrics.py": ("MAKERS",),
     "nmtkit/evaluation/evaluate.py": ("LINE_TYPES",),
-    # Names of settings.
-    "nmtkit/config/keywords.py": ("TranslateSettings",),
     # Help.
     "nmtkit/config/presets.py": ("PRESETS_HELP",),
     "nmtkit_cli/command_line.py": ("COMMANDS",),
@@ -87,7 +87,10 @@ def permitted_lines(source: Source) -> set[int]:
 
 def is_setting(node: ast.AnnAssign) -> bool:
     """Return whether a field of a configuration is declared."""
-    return isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "setting"
+    return isinstance(node.value, ast.Call) and ast.unparse(node.value.func) in (
+        "setting",
+        "common",
+    )
 
 
 def names_of(node: ast.stmt) -> set[str]:
@@ -148,16 +151,18 @@ def test_a_branch_for_trees_is_found(path: str, text: str) -> None:
     [
         ("nmtkit/text/codec.py", "KINDS = {\n    'trees': Kind(TreeTokens),\n}"),
         ("nmtkit/config/schema.py", "class A:\n    beam: int = setting(4, 'Of parsers.')"),
-        ("nmtkit/decoding/output_formats.py", "x = json.loads(line, parse_int=_integer)"),
+        ("nmtkit/decoding/formats.py", "x = json.loads(line, parse_int=_integer)"),
     ],
 )
 def test_a_table_may_name_parsing(path: str, text: str) -> None:
     assert not list(mentions(Source(path, text)))
 
 
-def test_every_type_of_target_is_in_every_table_of_types() -> None:
-    types = set(get_args(TargetType))
-    for table in (DEFAULT_METRICS, TYPE_SETTINGS, CONSTRAINT_SETTINGS, OUTPUT_FORMS, LINE_TYPES):
-        assert set(table) == types
-    assert {kind.target_type for kind in KINDS.values()} == types
-    assert {info.compares for info in METRICS.values()} == types
+def test_every_type_is_in_every_table_of_types() -> None:
+    targets, compared = {*get_args(TargetType)}, {*get_args(ComparedType)}
+    for of_targets in (DEFAULT_METRICS, CONSTRAINT_SETTINGS, OUTPUT_FORMS):
+        assert set(of_targets) == targets
+    assert {kind.target_type for kind in KINDS.values()} == targets
+    for of_lines in (TYPE_SETTINGS, LINE_TYPES):
+        assert set(of_lines) == compared
+    assert {info.compares for info in METRICS.values()} == compared

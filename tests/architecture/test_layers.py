@@ -63,9 +63,8 @@ MAY_IMPORT_TORCH = (
     "nmtkit.progress.tensorboard",
     "nmtkit.packed",
     "nmtkit.runtime.devices",
-    "nmtkit.runtime.memory",
-    "nmtkit.runtime.host_copies",
-    "nmtkit.runtime.threads",
+    "nmtkit.runtime.devices",
+    "nmtkit.runtime.devices",
     "nmtkit.data.batch",
     "nmtkit.model",
     "nmtkit.parsing.well_formed",
@@ -79,17 +78,15 @@ MAY_IMPORT_TORCH = (
 )
 WITHOUT_TORCH = (
     # Arithmetic on shapes, which reports and `nmtkit info` do as well.
-    "nmtkit.model.estimate",
-    "nmtkit.model.kernels.product_sizes",
+    "nmtkit.model.cost",
     # Checks before models are loaded.
+    "nmtkit.decoding.answers",
     "nmtkit.decoding.corpus",
-    "nmtkit.decoding.input_formats",
+    "nmtkit.decoding.formats",
     # The loader's worker processes.
     "nmtkit.training.micro_batches",
-    "nmtkit.training.noise",
-    "nmtkit.training.seeds",
-    "nmtkit.training.subword_sampling",
-    "nmtkit.training.update_reader",
+    "nmtkit.training.text_hook",
+    "nmtkit.training.updates",
 )
 # What the command line may load before it knows which command is wanted.
 CHEAP_FOR_CLI = (

@@ -15,18 +15,10 @@ ROOTS = {
     "examples": "tests/unit/examples",
 }
 TESTED_ELSEWHERE = {
-    "nmtkit/config/attention.py": "settings without code; tests/unit/config/test_fields.py",
-    "nmtkit/config/engine.py": "settings without code; tests/unit/config/test_fields.py",
-    "nmtkit/config/schema.py": "settings without code; tests/unit/config/test_fields.py",
-    "nmtkit/config/translation.py": "settings without code; tests/unit/config/test_fields.py",
+    "nmtkit/config/attention.py": "settings without code; tests/unit/config/test_schema.py",
+    "nmtkit/config/translation.py": "settings without code; tests/unit/config/test_schema.py",
     "nmtkit/decoding/workers.py": "processes; tests/integration/test_translate_workers.py",
     "nmtkit/evaluation/metric.py": "tests/unit/evaluation/test_metrics.py",
-    "nmtkit/interop/marian_files.py": "tests/unit/interop/test_marian_reading.py",
-    "nmtkit/parsing/evalb/scorer.py": "tests/unit/parsing/evalb/test_metric.py",
-    "nmtkit_cli/scoring.py": "tests/integration/test_score_command.py",
-    "nmtkit_cli/scoring_by_model.py": "tests/integration/test_score_by_model.py",
-    "nmtkit_cli/translating.py": "tests/integration/test_translate_corpus.py",
-    "nmtkit_cli/tree_commands.py": "tests/integration/test_trees_command.py",
 }
 MIRRORS_NO_MODULE = {
     "tests/unit/parsing/test_translating.py": "translating by parsers: how its parts fit",

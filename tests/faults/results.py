@@ -17,12 +17,14 @@ class Result:
         hashes: of the last checkpoint's parameters and training state, and of the best one.
         losses: number and loss of each update.
         validations: update and loss of each.
+        lines: the file with the lines of the best ones.
         leftovers: hidden files; there must be none.
     """
 
     hashes: tuple[str, ...]
     losses: list[tuple[int, float]]
     validations: list[tuple[int, float]]
+    lines: bytes
     leftovers: list[str]
 
 
@@ -43,5 +45,6 @@ def result_of(run: Path) -> Result:
         hashes=tuple(hashlib.sha256(file.read_bytes()).hexdigest() for file in files),
         losses=[(one["update"], one["loss"]) for one in records if one["event"] == "training"],
         validations=[(one.update, one.nll) for one in validations],
+        lines=folder.validation_lines_path.read_bytes(),
         leftovers=[str(path) for path in run.rglob(".*")],
     )

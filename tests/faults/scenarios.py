@@ -121,7 +121,9 @@ def prepare_run(root: Path) -> None:
 
 def save_and_prune(root: Path) -> None:
     run = RunFolder.create_or_open(root / "run")
-    newest_resumable(run, pytest.fail)
+    resumable = newest_resumable(run, pytest.fail)
+    assert resumable is not None
+    run.point_last(resumable.update)
     write_checkpoint(run, tiny_snapshot(4, is_scheduled=True))
     run.point_best([4])
     prune(run, 1, (), lambda _: None)
@@ -155,7 +157,7 @@ def assert_tensors(folder: Path, update: float) -> None:
 
 def average_updates(root: Path, *updates: int) -> None:
     folders = [root / "run" / "checkpoints" / f"{update:08d}" for update in updates]
-    average(folders, root / "mean", {}, overwrite=True)
+    average(folders, root / "mean", overwrite=True, different_runs=False)
 
 
 def prepare_average(root: Path) -> None:

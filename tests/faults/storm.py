@@ -1,10 +1,11 @@
 """Kill training repeatedly at random moments, and compare the results with an undisturbed run.
 
     python -m tests.faults.storm --rounds 200
+    python -m tests.faults.storm --rounds 60 --ranks 3
 
-A round runs `train` in a fork of this process, which has already imported torch, and sends SIGKILL
-to its process group after a random time. Rounds repeat the same call until the run is complete.
-Then its result must equal that of an undisturbed run, and another run begins.
+A round runs `train` in a fork of this process, which has already imported torch, or in one for each
+rank, and sends SIGKILL to its process group after a random time. Rounds repeat the same call until
+the run is complete. Then its result must equal that of an undisturbed run, and another run begins.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.run import train
 from tests.faults.harness import Fault, injected, start, wait
 from tests.faults.results import result_of
+from tests.ranks import DONE, run_ranks
 from tests.tiny import tiny_dataset, tiny_train_recipe
 
 NUM_UPDATES = 24
@@ -51,13 +53,14 @@ class Tally:
     num_runs_equal: int = 0
 
 
-def storm(num_rounds: int, seed: int, folder: Path) -> Tally:
+def storm(num_rounds: int, seed: int, folder: Path, num_ranks: int = 1) -> Tally:
     """Kill training in `num_rounds` rounds, over several runs.
 
     Args:
         num_rounds: smallest number of rounds; the last run is always completed.
         seed: of the random time of each kill.
         folder: an empty folder.
+        num_ranks: ranks that train together.
 
     Raises:
         AssertionError: a run differs from the undisturbed one; the message has the seed.
@@ -66,7 +69,7 @@ def storm(num_rounds: int, seed: int, folder: Path) -> Tally:
     data, log = tiny_dataset(folder), folder / "log"
     begin = time.monotonic()
     with log.open("a") as stream, redirect_stderr(stream):
-        training(data, folder / "undisturbed")()
+        training(data, folder / "undisturbed", num_ranks)()
     longest_s = 2 * (time.monotonic() - begin) / KILLS_A_RUN
     expected = result_of(folder / "undisturbed")
     while tally.num_rounds < num_rounds:
@@ -75,13 +78,13 @@ def storm(num_rounds: int, seed: int, folder: Path) -> Tally:
         while not is_complete:
             is_last = tally.num_rounds + 1 >= num_rounds
             lifetime_s = None if is_last else generator.uniform(0, longest_s)
-            is_complete = _round(training(data, run), run, log, lifetime_s, tally)
+            is_complete = _round(training(data, run, num_ranks), run, log, lifetime_s, tally)
         assert result_of(run) == expected, f"{run} of {tally}"
         tally.num_runs_equal += 1
     return tally
 
 
-def training(data: Path, run: Path) -> Callable[[], None]:
+def training(data: Path, run: Path, num_ranks: int) -> Callable[[], None]:
     """Return the call to kill: every update has micro-batches and is saved, some are validated."""
     recipe = tiny_train_recipe(max_updates=NUM_UPDATES, dropout=0.1)
     recipe = replace(
@@ -89,7 +92,14 @@ def training(data: Path, run: Path) -> Callable[[], None]:
         checkpoints=CheckpointConfig(save_every=1, keep=2),
         validation=replace(recipe.validation, validate_every=NUM_UPDATES // 4),
     )
-    return lambda: train(recipe, data, run)
+    if num_ranks == 1:
+        return lambda: train(recipe, data, run)
+
+    def train_together() -> None:
+        ends = run_ranks(num_ranks, lambda _: train(recipe, data, run))
+        assert ends == [DONE] * num_ranks, ends
+
+    return train_together
 
 
 def _round(
@@ -113,12 +123,13 @@ def main() -> None:
     """Run a storm, and print its counts."""
     parser = argparse.ArgumentParser(description="Kill training at random moments.")
     parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     arguments = parser.parse_args()
     begin = time.monotonic()
     # Written data survives its process, synced or not.
     with tempfile.TemporaryDirectory() as folder, injected(Fault("count", 0), is_synced=False):
-        tally = storm(arguments.rounds, arguments.seed, Path(folder))
+        tally = storm(arguments.rounds, arguments.seed, Path(folder), arguments.ranks)
     counts = " ".join(f"{name}={number}" for name, number in vars(tally).items())
     print(f"{counts} seconds={time.monotonic() - begin:.0f}")  # noqa: T201
 

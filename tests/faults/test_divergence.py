@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -19,9 +19,9 @@ from nmtkit.errors import DivergedError
 from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.progress.records import SkippedRecord
 from nmtkit.training import trainer
+from nmtkit.training.micro_batches import micro_batch_seed
 from nmtkit.training.objective import Losses, Objective
 from nmtkit.training.run import train
-from nmtkit.training.seeds import micro_batch_seed
 from nmtkit.training.state import MAX_SKIPPED_IN_A_ROW, TrainState
 from tests.messages import refuses
 from tests.tiny import tiny_train_recipe
@@ -63,9 +63,9 @@ def poison(monkeypatch: pytest.MonkeyPatch, value: float, is_bad: Callable[[int]
         seeded.append(update)
         return micro_batch_seed(seed, update, number, initial)
 
-    def forward_poisoned(self: Objective, batch: Batch) -> Losses:
-        losses = forward(self, batch)
-        return Losses(losses.loss * (value if is_bad(seeded[-1]) else 1), losses.nll)
+    def forward_poisoned(self: Objective, batch: Batch, *counts: Mapping[str, int]) -> Losses:
+        losses = forward(self, batch, *counts)
+        return Losses(losses.loss * (value if is_bad(seeded[-1]) else 1), losses.sums)
 
     monkeypatch.setattr(trainer, "micro_batch_seed", seed)
     monkeypatch.setattr(Objective, "forward", forward_poisoned)
@@ -114,7 +114,7 @@ def test_updates_that_stay_bad_end_the_run_where_the_last_checkpoint_is_good(
     good = last_model(tmp_path / "run")
     with monkeypatch.context() as patched:
         poison(patched, math.nan, lambda update: update > 3)
-        with refuses(DivergedError, f"update {3 + MAX_SKIPPED_IN_A_ROW}; --clip-norm"):
+        with refuses(DivergedError, f"{NEVER - 3} update {NEVER}; --clip-norm"):
             train(quiet_recipe(NEVER), data, tmp_path / "run")
     assert_same_tensors(last_model(tmp_path / "run"), good)
     train(quiet_recipe(NUM_UPDATES), data, tmp_path / "run")
@@ -146,17 +146,20 @@ def test_a_checkpoint_knows_that_its_last_update_was_skipped(
     poison(monkeypatch, math.nan, lambda update: update > 3)
     for max_updates in (3, 4, 7):
         train(quiet_recipe(max_updates), data, tmp_path)
-    with refuses(DivergedError, f"update {3 + MAX_SKIPPED_IN_A_ROW}; --clip-norm"):
+    with refuses(DivergedError, f"{NEVER - 3} update {NEVER}; --clip-norm"):
         train(quiet_recipe(NEVER), data, tmp_path)
     assert [one.update for one in skipped(tmp_path)][:4] == [4, 5, 6, 7]
 
 
-def test_bad_updates_with_a_good_one_between_them_do_not_end_the_run(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("every", [MAX_SKIPPED_IN_A_ROW, 3 * MAX_SKIPPED_IN_A_ROW])
+def test_bad_updates_with_a_good_one_after_them_do_not_end_the_run(
+    every: int, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    poison(monkeypatch, math.inf, lambda update: update % MAX_SKIPPED_IN_A_ROW != 0)
+    """Nothing is reported before the end, where the last update is good."""
+    poison(monkeypatch, math.inf, lambda update: update % every != 0)
     train(quiet_recipe(3 * MAX_SKIPPED_IN_A_ROW), data, tmp_path)
-    assert len(skipped(tmp_path)) == 3 * (MAX_SKIPPED_IN_A_ROW - 1)
+    num_updates = 3 * MAX_SKIPPED_IN_A_ROW
+    assert len(skipped(tmp_path)) == num_updates - num_updates // every
 
 
 def test_a_run_that_diverges_is_validated_without_translating_and_so_is_its_resume(

@@ -16,9 +16,8 @@ from pathlib import Path
 import pytest
 
 from nmtkit.interop import marian
-from nmtkit.interop.formats import NUM_POSITIONS
 from nmtkit.interop.marian_reading import read
-from nmtkit.interop.parity import Pair, Peer, own_scores
+from nmtkit.interop.parity import NUM_POSITIONS, Pair, Peer, own_scores
 from nmtkit.text.codec import TextCodec
 from nmtkit_cli.command_line import run
 from tests.conversions import shared_codec, write_marian, write_random_model
@@ -32,7 +31,6 @@ SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 CORPUS = "-s en -t de --train train --valid valid --segmentation words --workers 1"
 COMMANDS = {
     "preprocess": f"preprocess {CORPUS} --drop-duplicates --out deep/out",
-    "join": "join part --out deep/out",
     "average-checkpoints": "average-checkpoints run --last 2 --out deep/out",
     "shortlist": "shortlist data --out deep/out",
     "export": "export own marian deep/out",
@@ -56,7 +54,6 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("inputs")
     tiny_corpus(root)
     tiny_dataset(root)
-    act(root, f"preprocess {CORPUS} --out part --shard 1/1")
     tiny_run(root / "run", 1, 2, 3)
     write_marian(write_random_model(root / "own", shared_codec(), {}), root / "marian")
     return root

@@ -21,20 +21,20 @@ from hypothesis import strategies as st
 from safetensors.torch import save
 
 from nmtkit.averaging import average
-from nmtkit.config.fields import fields_of
-from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.schema import TrainRecipe, fields_of
 from nmtkit.config.toml import dumps, loads
 from nmtkit.data.binary import FORMAT, VERSION, Dataset
 from nmtkit.errors import ConfigError, DamagedError, NmtkitError
 from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.storage.checkpoint import newest_resumable
 from nmtkit.storage.durable import read_manifest
+from nmtkit.storage.json_data import encode
 from nmtkit.storage.manifest import describe, verify_files
 from nmtkit.storage.model_folder import load_model, load_tensors
 from nmtkit.storage.run_folder import RunFolder
+from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.subword import Subword
-from nmtkit.text.words import Words
 from nmtkit.training.micro_batches import MicroBatchSchedule, read_increases
 from tests.faults.harness import Fault, run_in_child
 from tests.snapshots import tiny_tensors
@@ -130,9 +130,7 @@ def write_codec(folder: Path, description: bytes, words: bytes) -> None:
 
 
 GOOD_WORDS = tiny_codec().source.data
-DESCRIPTION = objects(
-    format="nmtkit-codec", version=1, kind="words", source_lang="a", target_lang="b", is_shared=True
-)
+DESCRIPTION = objects(**encode(tiny_codec().description))
 
 
 @given(
@@ -215,7 +213,7 @@ def test_a_recipe_is_read_and_written_back_or_refused_in_one_line(text: str) -> 
     assert "\n" not in told
 
 
-# --------------------------------------------------------------------------------- logs and pieces
+# -------------------------------------------------------------------------- logs and micro-batches
 
 RECORDS = objects(event="training", update=1) | objects(
     event="validation",
@@ -268,7 +266,7 @@ def test_increases_of_micro_batches_are_whole_numbers_or_damaged(
     run = RunFolder(place)
     run.micro_batches_path.write_bytes(content)
     with suppress(DamagedError):
-        schedule = MicroBatchSchedule(run, 1, read_increases(run, 1))
+        schedule = MicroBatchSchedule(run, 1, read_increases(run))
         assert all(isinstance(schedule.at(update), int) for update in (1, 3, 10**6))
         assert schedule.at(1) >= 1
 
@@ -354,7 +352,7 @@ class Planted:
 
 READERS: dict[str, Callable[[Path], object]] = {
     "a model": lambda folder: load_model(folder, torch.device("cpu")),
-    "an average": lambda folder: average([folder], folder / "out", {}, overwrite=False),
+    "an average": lambda folder: average([folder], folder / "out", False, False),
     "a dataset": Dataset.open,
     "a codec": TextCodec.load,
     "weights": lambda folder: load_tensors(folder / "model.safetensors"),

@@ -29,7 +29,7 @@ MOMENTS: dict[str, tuple[object, str, Callable[..., object]]] = {
         lambda _seed, update, number, _: update > 1 and number,
     ),
     "in validation": (validation, "gather", lambda *_: True),
-    "after the translations": (validation, "score_corpus", lambda *_: True),
+    "after the translations": (validation, "count_corpus", lambda *_: True),
     "while the first checkpoint is written": (checkpointing, "write_checkpoint", lambda *_: True),
     "while the last one is written": (
         checkpointing,

@@ -79,14 +79,6 @@ def test_a_picture_is_written(folder: Path) -> None:
     assert title == "encoder self-attention, layer 2 of 2, head 2"
 
 
-def test_a_png_is_written(folder: Path) -> None:
-    pytest.importorskip("resvg_py", reason="the extra plot is not installed")
-    done = attention(folder, "model --format png --drawing matrix", b"a b c\n")
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.startswith(b"\x89PNG\r\n\x1a\n")
-    assert done.stdout.endswith(b"IEND\xaeB`\x82")
-
-
 @pytest.mark.parametrize(
     ("line", "text", "code", "keys"),
     [
@@ -101,7 +93,7 @@ def test_a_png_is_written(folder: Path) -> None:
         ("model --max-weights 9", b"a b\n", 3, "input:1 3 36"),
         ("model --input-format json", b"a\n", 3, "input:1 JSON"),
         ("model --translate", b"a\tA\n", 3, "input:1; --translate"),
-        ("model --format pdf", b"a\n", 2, "format pdf html json svg png"),
+        ("model --format pdf", b"a\n", 2, "format pdf html json svg"),
     ],
 )
 def test_an_error_is_one_line_and_nothing_is_printed(

@@ -27,7 +27,6 @@ CORPUS = "-s en -t de --train train --valid valid --segmentation words --workers
 
 COMMANDS: dict[str, tuple[str, bytes, int]] = {
     "preprocess": (f"{CORPUS} --out OUT", b"", 0),
-    "join": ("part --out OUT", b"", 0),
     "info": ("data", b"", 0),
     "info --preset": ("base --vocab-size 37000", b"", 0),
     "train": (f"data --out OUT {TRAIN}", b"", 0),
@@ -48,7 +47,6 @@ COMMANDS: dict[str, tuple[str, bytes, int]] = {
     "trees restore": ("--words words", b"(TOP XX )TOP\n", 0),
     "trees tokenize": ("", b"He sleeps.\n", 0),
     "trees info": ("--skip-malformed", TREES, 0),
-    "trees draw": ("--skip-malformed", TREES, 0),
     "--debug": ("score --reference none", b"", 2),
     "xyzzy": ("", b"", 2),
 }
@@ -74,7 +72,7 @@ def broken(kind: str) -> Iterator[int]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with text, a dataset, a part of one, and a run."""
+    """Return a folder with text, a dataset and a run."""
     root = tmp_path_factory.mktemp("broken")
     tiny_corpus(root)
     write_lines(root / "reference", ["a b ."])
@@ -82,7 +80,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_lines(root / "words", ["dog"])
     for line in (
         f"preprocess {CORPUS} --out data",
-        f"preprocess {CORPUS} --out part --shard 1/1",
         f"train data --out run {TRAIN}",
     ):
         done = nmtkit(*line.split(), folder=root)

@@ -1,8 +1,8 @@
 """The whole road, one command after another, on a tiny corpus; and signals to training."""
 
 import json
-import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from nmtkit.config.toml import dumps
+from nmtkit.storage.checkpoint import STATE_FORMAT, STATE_VERSION
+from nmtkit.storage.manifest import describe
 from tests.commands import nmtkit_in_text
 from tests.doubles import pretend_flash
 from tests.messages import refused
@@ -64,6 +66,22 @@ def run(folder: Path) -> Path:
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     return folder / "run"
+
+
+def test_a_training_state_of_other_fields_is_read_or_named(folder: Path, run: Path) -> None:
+    """As of another version: its hashes fit."""
+    state = folder / "other" / "checkpoints" / "00000004.state"
+    for values, code in (({"later": 1}, 0), ({"update": "4"}, 4)):
+        shutil.rmtree(folder / "other", ignore_errors=True)
+        shutil.copytree(run, folder / "other")
+        progress = json.loads((state / "state.json").read_bytes()) | values
+        (state / "state.json").write_text(json.dumps(progress), "utf-8")
+        (state / "manifest.json").unlink()
+        (state / "manifest.json").write_bytes(describe(state, STATE_FORMAT, STATE_VERSION, {}))
+        done = train(folder, "other", "--max-updates", 5)
+        assert done.returncode == code, done.stderr
+        if code:
+            refused(done, code, f'{state.with_suffix("")} "update"; restore')
 
 
 def test_from_text_to_a_score(folder: Path, run: Path) -> None:
@@ -122,29 +140,22 @@ def test_training_says_at_its_start_what_the_model_can_be_exported_to(folder: Pa
         assert f"exports to: ctranslate2; not to marian: {limit}the source vocabulary" in start
 
 
-def test_as_many_checkpoints_as_do_best_are_averaged(folder: Path, run: Path) -> None:
-    out = folder / "tried"
-    done = nmtkit_in_text(
-        *("average-checkpoints", run, "--try", "1,2,4", "--data", folder / "data", "--out", out)
-    )
+def test_the_newest_checkpoints_are_averaged_and_compared_with_the_best(
+    folder: Path, run: Path
+) -> None:
+    out = folder / "mean"
+    done = nmtkit_in_text(*("average-checkpoints", run, "--data", folder / "data", "--out", out))
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
-    manifest = json.loads((out / "manifest.json").read_text("utf-8"))
-    lines = [
-        line
-        for one in manifest["tried"]
-        for line in (
-            f"validating the mean of --last {one['last']}",
-            f"last={one['last']} nll={one['nll']:.4f} "
-            f"perplexity={math.exp(one['nll']):.2f} bleu={one['scores']['bleu']:.2f}",
-        )
+    said = [line.partition(" nll=")[0] for line in done.stderr.splitlines()]
+    assert said[:-1] == [
+        f"averaging 3 checkpoints of {run}: update 2, 3, 4",
+        f"averaged 3 checkpoints into {out}",
+        *("validating the mean", "mean:", "validating the checkpoint 4", "checkpoint 4:"),
     ]
-    best = min(manifest["tried"], key=lambda one: one["nll"])["last"]
-    what = "1 checkpoint" if best == 1 else f"{best} checkpoints"
-    opening = f"opening {run} on {folder / 'data'} (loading PyTorch)"
-    assert done.stderr.split("\n") == [opening, *lines, f"averaged {what} into {out}", ""]
-    done = nmtkit_in_text("average-checkpoints", run, "--last", best, "--out", folder / "last")
-    assert done.returncode == 0, done.stderr
+    assert said[-1].startswith("by nll the ")
+    same = nmtkit_in_text("average-checkpoints", run, "--last", 3, "--out", folder / "last")
+    assert same.returncode == 0, same.stderr
     weights = [(one / "model.safetensors").read_bytes() for one in (out, folder / "last")]
     assert weights[0] == weights[1]
 
@@ -159,13 +170,11 @@ def test_the_checkpoints_that_validated_best_are_averaged(folder: Path, run: Pat
     refused(done, 2, f"{run} 1 2")
 
 
-def test_the_dataset_of_another_run_is_not_tried_on(
+def test_nothing_is_written_with_the_dataset_of_another_run(
     folder: Path, run: Path, tmp_path: Path
 ) -> None:
     other, out = tiny_dataset(tmp_path, ["x y"] * 8), folder / "foreign"
-    done = nmtkit_in_text("average-checkpoints", run, "--try", "1,2", "--data", other, "--out", out)
-    opening, _ = done.stderr.splitlines()
-    assert opening == f"opening {run} on {other} (loading PyTorch)"
+    done = nmtkit_in_text("average-checkpoints", run, "--data", other, "--out", out)
     refused(done, 4, f"{other} vocabulary {run}")
     assert not out.exists()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nmtkit.config.schema import ScoringConfig, TrainRecipe
-from nmtkit.decoding.scorer import Scorer
+from nmtkit.decoding.scorer import Scorer, line_names
 from nmtkit.storage.model_folder import write_model
 from tests.messages import refused
 from tests.shared_data import ROOT
@@ -50,7 +50,9 @@ def test_a_right_translation_is_more_probable_than_all_wrong_ones(tmp_path: Path
     scorer = Scorer([model], codec, ScoringConfig())
     right = {"number": 0, "article": 0}
     for source, *texts, category in SUITE:
-        best, *others = (scorer.score_chunk([(source, text)], 1)[0].log_prob for text in texts)
+        best, *others = (
+            scorer.score([(source, text)], line_names(1))[0].log_prob for text in texts
+        )
         right[category] += best > max(others)
     assert 0 < sum(right.values()) < len(SUITE)
 

@@ -88,7 +88,8 @@ def test_processes_import_no_strangers_and_wait_without_spinning(
 
 
 def test_a_model_in_python_waits_without_spinning() -> None:
-    code = "import nmtkit\ntry: nmtkit.load('missing')\nexcept nmtkit.DamagedError: pass"
+    code = "import os, nmtkit\ntry: nmtkit.load('missing')\nexcept nmtkit.DamagedError: pass"
+    code += "\nassert 'GOMP_SPINCOUNT' not in os.environ"
     variables = {"PYTHONPATH": str(ROOT), "OMP_DISPLAY_ENV": "verbose"}
     done = subprocess.run(
         [sys.executable, "-c", code], env=variables, capture_output=True, encoding="utf-8"

@@ -68,14 +68,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     general = ("age", "distance", "price", "departure")
     write(draw(general, SEED, {"train": 2000, "valid": 50}), folder / "general")
     own = draw(("departure", "price"), SEED + 1, {"mine": 1600, "mine-dev": 40, "test": 100})
-    write({name: [*map(in_house_words, pairs)] for name, pairs in own.items()}, folder)
+    write({name: [*map(in_house_words, pairs)] for name, pairs in own.items()}, folder / "own")
     languages = ("preprocess", "-s", "en", "-t", "de")
     text = ("--train", folder / "general/train", "--valid", folder / "general/valid")
     nmtkit(*languages, *text, "--vocab-size", 600, "--out", folder / "general/data")
     cpu = ("--device", "cpu")
     nmtkit("train", folder / "general/data", "--out", folder / "parent", *PARENT.split(), *cpu)
 
-    text = ("--train", folder / "mine", "--valid", folder / "mine-dev")
+    text = ("--train", folder / "own/mine", "--valid", folder / "own/mine-dev")
     nmtkit(*languages, *text, "--vocabulary-of", folder / "parent", "--out", folder / "data")
     origin = ("--from", folder / "parent", "--preset", "fine-tune")
     nmtkit("train", folder / "data", "--out", folder / "run", *origin, *cpu)
@@ -105,7 +105,7 @@ def test_every_epoch_is_validated_and_saved(folder: Path) -> None:
 def test_the_adapted_model_is_better_than_its_parent_on_the_domain(folder: Path) -> None:
     losses = [one["nll"] for one in logged(folder / "run", "validation")]
     assert min(losses) < losses[0] - 1.5
-    source = (folder / "test.en").read_text("utf-8")
+    source = (folder / "own/test.en").read_text("utf-8")
     parent, adapted = (
         nmtkit("translate", folder / model, "--device", "cpu", stdin=source)
         for model in ("parent", "run")
@@ -116,7 +116,7 @@ def test_the_adapted_model_is_better_than_its_parent_on_the_domain(folder: Path)
 
 
 def bleu(translations: str, folder: Path) -> float:
-    score = nmtkit("score", "--reference", folder / "test.de", "--json", stdin=translations)
+    score = nmtkit("score", "--reference", folder / "own/test.de", "--json", stdin=translations)
     found: float = json.loads(score)["BLEU"]["score"]
     return found
 

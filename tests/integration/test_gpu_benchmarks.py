@@ -66,7 +66,7 @@ def test_all_parts_run_one_after_another(
 def test_updates_learn_the_same_whatever_changes_their_speed_alone(tables: dict[str, Rows]) -> None:
     rows = tables["updates"]
     assert columns(rows) == [
-        *("way", "length", "compiled", "opened_s", "first_s", "ms", "host_ms"),
+        *("way", "length", "opened_s", "first_s", "ms", "host_ms"),
         *("target_tokens_s", "loss", "norm"),
     ]
     losses = {(row["way"], row["length"]): row["loss"] for row in rows}

@@ -16,14 +16,14 @@ from nmtkit.symbols import EOS_ID
 from nmtkit.text.lines import count_lines, decode_lines, open_bytes, read_lines, read_pair
 from nmtkit.text.subword import Subword
 from tests.messages import refuses
-from tests.shared_data import HARD, hard_files, needs_data
+from tests.shared_data import HARD, NOT_TEXT, hard_files, needs_data
 from tests.tiny import prepared, tiny_corpus, tiny_recipe
 
 pytestmark = needs_data
 
 FILES = {entry["file"]: entry for entry in hard_files()}
 # Line and byte of invalid UTF-8, from a hex dump of the files.
-INVALID = {"nasty-invalid-utf8.bin": (2, 7), "utf16le-bom.txt": (1, 1)}
+INVALID = {"nasty-invalid-utf8.bin": (2, 7)}
 NO_LINES = {"empty-file.txt", "bom-only.txt"}
 BLANK_LINES = {"one-newline.txt", "only-newlines.txt"}
 SECONDS_FOR_A_LINE = 2.0
@@ -57,7 +57,7 @@ def subwords() -> Subword:
     return Subword.train(read_lines(HARD / "nasty-utf8.txt"), "bpe", 600, "the hard lines")
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if name != "utf16le-bom.txt"])
+@pytest.mark.parametrize("name", [name for name in FILES if name != NOT_TEXT])
 def test_each_sentence_of_a_file_is_one_line(name: str) -> None:
     lines, warnings = with_replacement(name)
     assert len(lines) == count_lines(HARD / name) == num_sentences(name)
@@ -72,6 +72,8 @@ def test_a_file_as_validation_text_is_stored_or_refused(tmp_path: Path, name: st
     if name in INVALID:
         line, byte = INVALID[name]
         keys = f"hard.en:{line} UTF-8 byte {byte}"
+    elif name == NOT_TEXT:
+        keys = "hard.en UTF-16"
     elif name in NO_LINES:
         keys = "hard.en hard.de"
     elif name in BLANK_LINES:
@@ -105,17 +107,17 @@ def test_every_hard_line_is_read_unchanged(name: str) -> None:
 def test_invalid_lines_are_refused_and_valid_ones_accepted() -> None:
     raw_lines = (HARD / "nasty-invalid-utf8.bin").read_bytes().removesuffix(b"\n").split(b"\n")
     for raw, entry in zip(raw_lines, expectations("nasty-invalid-utf8.bin"), strict=True):
-        lines = decode_lines(io.BytesIO(raw), "x")
+        lines = decode_lines(io.BytesIO(b"\n" + raw), "x", first_line=2)
         if "same rule" in entry["expect"] or "invalid UTF-8" in entry["expect"]:
-            with refuses(DataError, "x:1 UTF-8 byte"):
+            with refuses(DataError, "x:2 UTF-8 byte"):
                 list(lines)
         else:
             assert list(lines) == [raw.decode()]
 
 
 def test_utf16_is_refused_with_the_command_that_converts_it() -> None:
-    with refuses(DataError, "utf16le-bom.txt:1; UTF-16 iconv"):
-        list(read_lines(HARD / "utf16le-bom.txt"))
+    with refuses(DataError, f"{NOT_TEXT} UTF-16; iconv"):
+        list(read_lines(HARD / NOT_TEXT))
 
 
 def test_a_byte_order_mark_changes_nothing_else() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from nmtkit.text.lines import decode_lines, one_line, open_bytes
 from nmtkit_cli.command_line import run
-from tests.shared_data import HARD, hard_files, needs_data
+from tests.shared_data import HARD, hard_texts, needs_data
 
 pytestmark = needs_data
 
@@ -24,7 +24,7 @@ def texts_of(name: str) -> list[str]:
         return [line[:NUM_CHARACTERS] for line in lines]
 
 
-@pytest.mark.parametrize("described", hard_files(), ids=lambda described: described["file"])
+@pytest.mark.parametrize("described", hard_texts(), ids=lambda described: described["file"])
 def test_each_line_has_a_candidate_of_its_own(
     described: dict[str, Any], tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:

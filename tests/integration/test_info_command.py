@@ -10,7 +10,7 @@ import pytest
 
 from tests.messages import refused
 
-RUN = Path("tests/golden/formats-1/run")
+RUN = Path("tests/golden/formats/run")
 
 
 def info(*arguments: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
@@ -28,7 +28,7 @@ def test_a_run_is_described_without_loading_torch() -> None:
     imported = {line.rpartition("|")[2].strip() for line in process.stderr.splitlines()}
     lines = process.stdout.splitlines()
     assert lines[0] == "checkpoints    2, updates 300 to 600"
-    assert lines[1].startswith("best           update 300, nll 3.9335, ")
+    assert lines[1].startswith("best           update 600, nll 3.8932, ")
     assert lines[-1] == "checked        every file matches its hash"
     assert "nmtkit.reporting.saved_model" in imported
     assert "torch" not in imported
@@ -41,7 +41,7 @@ def test_a_model_is_described_in_one_line_of_json(name: str) -> None:
     assert process.stdout.count("\n") == 1
     found = json.loads(process.stdout)
     assert found["path"] == str(RUN / "checkpoints" / (RUN / name).read_text().strip())
-    assert found["manifest"]["update"] == {"best": 300, "last": 600}[name]
+    assert found["manifest"]["update"] == 600
 
 
 def test_options_of_the_other_uses_are_refused() -> None:

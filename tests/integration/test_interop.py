@@ -19,7 +19,7 @@ import torch
 from nmtkit.config.presets import PRESETS
 from nmtkit.data.binary import Dataset
 from nmtkit.interop.parity import TOLERANCE
-from nmtkit.storage.model_path import find_model
+from nmtkit.storage.run_folder import find_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.lines import one_line
 from tests.conversions import LINES, separate_codec, shared_codec, write_random_model

@@ -16,11 +16,12 @@ from nmtkit.config.schema import TranslateRecipe
 from nmtkit.config.training import ModelConfig
 from nmtkit.decoding.loading import load_translator
 from nmtkit.model import embedding, layers
-from nmtkit.model.estimate.cost import count_parameters
+from nmtkit.model.cost import count_parameters
 from nmtkit.storage.model_folder import load_model
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.run import train
 from tests.tiny import VALID_LINES, tiny_dataset, tiny_train_recipe
+from tests.translating import translate
 
 CPU = torch.device("cpu")
 NUM_UPDATES = 2
@@ -39,7 +40,7 @@ def train_and_translate(folder: Path, choice: dict[str, Any]) -> None:
     counted = count_parameters(loaded.recipe.model, *sizes, loaded.codec.is_shared).total
     assert counted == sum(p.numel() for p in loaded.model.parameters())
     translator = load_translator([last], TranslateRecipe(), pytest.fail)
-    assert len([*translator.translate(VALID_LINES)]) == len(VALID_LINES)
+    assert len([*translate(translator, VALID_LINES)]) == len(VALID_LINES)
 
 
 @pytest.mark.parametrize(

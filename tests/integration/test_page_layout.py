@@ -1,6 +1,5 @@
 """Pages in a real browser, on a phone and a desktop, light and dark: layout and contrast."""
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -8,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from nmtkit.config.metrics import SignificanceConfig
-from nmtkit.reporting.attention.page import page as attention_page
-from nmtkit.reporting.attention.sentence_json import as_object, packed
+from nmtkit.reporting.attention.view import page as attention_page
 from nmtkit.reporting.report import report_on, write_page
 from nmtkit.reporting.systems.page import page as systems_page
 from tests.integration.browser import CHROMIUM, Page, browser
@@ -88,10 +86,10 @@ def write_report_on_one(path: Path) -> None:
 
 def attention_writer(**selection: str) -> Callable[[Path], None]:
     def write(path: Path) -> None:
-        sentences = [as_object(one, packed) for one in (example_sentence(), long_sentence())]
-        data = {"selection": {**SELECTED, **selection}, "sentences": sentences}
+        sentences = [example_sentence(), long_sentence()]
         title = "runs/a-model-of-a-folder-with-a-long-name" * 3
-        path.write_text(attention_page(title, json.dumps(data)), encoding="utf-8")
+        text = attention_page(title, {**SELECTED, **selection}, sentences)
+        path.write_text(text, encoding="utf-8")
 
     return write
 

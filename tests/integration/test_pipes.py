@@ -14,6 +14,7 @@ import pytest
 from tests.commands import nmtkit, nmtkit_in_text
 from tests.faults.harness import fork
 from tests.messages import refused
+from tests.processes import wait_until_asleep
 from tests.tiny import tiny_codec
 from tests.unit.rerank.builders import write_tiny_model
 
@@ -64,6 +65,7 @@ def test_a_signal_ends_training_that_waits_for_its_recipe(
     )
     try:
         with (tmp_path / "recipe").open("w", encoding="utf-8"):  # now the command reads it
+            wait_until_asleep(process.pid)
             process.send_signal(number)
             assert process.wait(timeout=60) == 128 + number
     finally:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.messages import check_errors
+from tests.commands import as_text, nmtkit
+from tests.messages import check_errors, refused
 from tests.tiny import TRAIN_LINES, tiny_corpus
 
 TIMEOUT_S = 60
@@ -108,3 +109,11 @@ def test_after_a_kill_the_same_command_makes_the_same_dataset(folder: Path) -> N
     compared = subprocess.run(["diff", "-r", folder / "undisturbed", folder / "data"], check=False)
     assert compared.returncode == 0
     assert sorted(path.name for path in folder.glob(".*")) == []
+
+
+@pytest.mark.parametrize("option", ["--whole-tokens", "--source-vocabulary"])
+def test_a_missing_file_is_named_before_any_text_is_read(option: str, tmp_path: Path) -> None:
+    line = f"preprocess -s en -t de --train no --valid no --out data {option} missing"
+    separate = ["--separate-vocabularies"] * (option == "--source-vocabulary")
+    done = as_text(nmtkit(*line.split(), *separate, folder=tmp_path))
+    refused(done, 2, f"missing; {'text' if option == '--whole-tokens' else 'SentencePiece'}")

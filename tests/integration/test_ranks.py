@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from torch import Tensor
 
 from nmtkit.data.batch import Batch
 from nmtkit.errors import ConfigError, LostRankError
+from nmtkit.model.kernels.cross_entropy import CrossEntropy, smoothed_cross_entropy
+from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training import objective
-from nmtkit.training.objective import Losses, smoothed_cross_entropy
 from nmtkit.training.run import train
 from nmtkit.training.state import TrainState
 from tests.launching import parameters
@@ -174,6 +176,18 @@ def test_ranks_see_the_same_in_validation_as_one_process(
     assert all(len(samples) == 2 for _, samples, _, _ in expected)
 
 
+@pytest.mark.parametrize("size", [1, 3])
+def test_any_number_of_ranks_stores_the_same_lines_of_validations(
+    size: int, data: Path, tmp_path: Path, whole: Path
+) -> None:
+    for updates in (13, NUM_UPDATES):
+        recipe = with_updates(recipe_of(0.1, micro_batches=4), updates)
+        assert train_on(size, recipe, data, tmp_path) == [DONE] * size
+    found, expected = (RunFolder(run).read_validation_lines() for run in (tmp_path, whole))
+    assert found.keys() == expected.keys() == {"bleu"}
+    assert found == expected
+
+
 def test_a_run_continues_with_any_number_of_ranks(data: Path, whole: Path, tmp_path: Path) -> None:
     recipe = recipe_of(dropout=0.1, micro_batches=4)
     for size, updates in ((4, 3), (1, 7), (2, 8), (3, 13), (4, NUM_UPDATES)):
@@ -280,9 +294,9 @@ def test_a_gradient_that_is_not_finite_on_one_rank_skips_the_update_on_all(
 ) -> None:
     sixth = iter([False] * 5 + [True] + [False] * 100)
 
-    def compute_or_overflow(*arguments: Any) -> Losses:
-        losses = smoothed_cross_entropy(*arguments)
-        return Losses(losses.loss * (math.inf if next(sixth) else 1), losses.nll)
+    def compute_or_overflow(*arguments: Any) -> CrossEntropy:
+        cross_entropy, nll = smoothed_cross_entropy(*arguments)
+        return CrossEntropy(cross_entropy * (math.inf if next(sixth) else 1), nll)
 
     def work(rank: int) -> None:
         if rank == 1:
@@ -341,10 +355,12 @@ def test_one_process_out_of_memory_continues_with_more_micro_batches(
 
     forward = objective.Objective.forward
 
-    def forward_few(self: objective.Objective, batch: Batch) -> Losses:
+    def forward_few(
+        self: objective.Objective, batch: Batch, *counts: Mapping[str, int]
+    ) -> objective.Losses:
         if batch.source.layout.num_sentences > 2 and self.training:
             raise torch.OutOfMemoryError("no room")
-        return forward(self, batch)
+        return forward(self, batch, *counts)
 
     monkeypatch.setattr(objective.Objective, "forward", forward_few)
     train(recipe, data, tmp_path / "cut")

@@ -1,22 +1,15 @@
 """Ranks do not exchange frozen weights, and a run with them continues with any ranks."""
 
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-import torch.distributed as dist
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.training.compiling import eos_batch
-from nmtkit.training.distributed import join_ranks
-from nmtkit.training.objective import Objective
-from nmtkit.training.optimizer import freeze
 from tests.launching import parameters
-from tests.ranks import DONE, RankEnd, recipe_of, run_ranks, train_on
-from tests.tiny import tiny_codec, tiny_model
-from tests.training import CPU, assert_same_tensors, last_model, with_updates
+from tests.ranks import DONE, RankEnd, recipe_of, train_on
+from tests.training import assert_same_tensors, last_model, with_updates
 
 PARTS = ("encoder", "source-embeddings")
 EVERYTHING = ("embeddings", "encoder", "decoder", "output")
@@ -52,32 +45,6 @@ def test_frozen_weights_are_the_same_on_any_number_of_ranks_also_resumed(
         frozen = [name for name in last_model(first) if name.startswith(("encoder", "source_"))]
         assert_same_tensors(*({n: last_model(run)[n] for n in frozen} for run in (first, whole)))
         assert frozen
-
-
-def test_buckets_of_gradients_hold_the_others_only() -> None:
-    def work(_rank: int) -> None:
-        with join_ranks(CPU, 1.0, time.monotonic) as ranks:
-            model = tiny_model(tiny_codec())
-            freeze(model, PARTS)
-            batch = eos_batch(4, 2, CPU)
-            exchanged: list[int] = []
-            parallel = ranks.wrap(
-                Objective(model, 0.1, None), lambda module: module(batch).loss.backward()
-            )
-
-            def note(_: None, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
-                exchanged.extend(map(id, bucket.parameters()))
-                done: torch.futures.Future[torch.Tensor] = torch.futures.Future()
-                done.set_result(bucket.buffer())
-                return done
-
-            parallel.register_comm_hook(None, note)  # type: ignore[operator]
-            parallel(batch).loss.backward()
-            trained = sorted(id(p) for p in model.parameters() if p.requires_grad)
-            assert sorted(exchanged) == trained
-            assert 0 < len(trained) < len([*model.parameters()])
-
-    assert run_ranks(2, work) == [DONE] * 2
 
 
 def test_a_model_frozen_whole_is_refused_once(data: Path, tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ from nmtkit.errors import DamagedError, ResourceError, StoppedError
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training import trainer
 from nmtkit.training.distributed import Ranks
-from nmtkit.training.loader import BatchLoader
-from nmtkit.training.run import train
-from nmtkit.training.seeds import micro_batch_seed
+from nmtkit.training.micro_batches import micro_batch_seed
+from nmtkit.training.run import make_loader, train
+from nmtkit.training.updates import Start, UpdateLoader
 from tests.launching import children, is_running, start, wait_for, wait_for_checkpoint
 from tests.messages import refuses
 from tests.processes import workers_as_forks
@@ -29,7 +29,7 @@ from tests.snapshots import read_tensors
 from tests.tiny import tiny_subword_dataset, tiny_train_recipe
 
 CPU = torch.device("cpu")
-BEGIN = Position(0, 0, 0)
+BEGIN = Start(Position(0, 0, 0), 1, 2)
 
 
 @pytest.fixture
@@ -61,25 +61,24 @@ def recipe_with(read_workers: int, max_updates: int = 6) -> TrainRecipe:
     return replace(recipe, training=training, engine=engine)
 
 
-def loader_of(data: Path, read_workers: int) -> BatchLoader:
-    return BatchLoader.of(recipe_with(read_workers), Dataset.open(data), Ranks(), CPU)
+def loader_of(data: Path, read_workers: int) -> UpdateLoader:
+    return make_loader(recipe_with(read_workers), Dataset.open(data), Ranks(), CPU)
 
 
-def ids_of(loader: BatchLoader, num_updates: int) -> list[list[int]]:
-    position, found = BEGIN, []
-    for number in range(1, num_updates + 1):
-        loaded = loader.load(position, number, 2)
-        for micro_batch in loaded.micro_batches:
-            batch = micro_batch.pairs
+def ids_of(loader: UpdateLoader, num_updates: int) -> list[list[int]]:
+    start, found = BEGIN, []
+    for _ in range(num_updates):
+        loaded = loader.load(start)
+        for batch in loaded.micro_batches.values():
             found += [batch.source.values.tolist(), batch.target_out.tolist()]
-        position = loaded.next_position
+        start = loaded.following
     return found
 
 
-def read_on(loader: BatchLoader, position: Position, numbers: range) -> Position:
-    for number in numbers:
-        position = loader.load(position, number, 2).next_position
-    return position
+def read_on(loader: UpdateLoader, start: Start, num_updates: int) -> Start:
+    for _ in range(num_updates):
+        start = loader.load(start).following
+    return start
 
 
 def test_several_read_workers_read_the_same_as_one(data: Path) -> None:
@@ -116,11 +115,11 @@ def test_a_stop_signal_to_all_processes_stops_the_run(
 
 def test_a_killed_read_worker_ends_the_run(data: Path) -> None:
     with closing(loader_of(data, 1)) as loader:
-        position = read_on(loader, BEGIN, range(1, 2))
+        begun = read_on(loader, BEGIN, 1)
         (child,) = multiprocessing.active_children()
         child.kill()
         with refuses(ResourceError, "worker -9; --read-workers"):
-            read_on(loader, position, range(2, 10_000))  # what is in the pipe still comes
+            read_on(loader, begun, 10_000)  # what is in the pipe still comes
 
 
 def test_read_workers_end_when_their_trainer_is_killed(data: Path, tmp_path: Path) -> None:
@@ -142,12 +141,9 @@ def test_damage_found_by_a_read_worker_is_reported(data: Path) -> None:
     dataset = Dataset.open(data)
     path = data / "train.00000.source.ids"
     path.write_bytes(bytes(path.stat().st_size))
-    recipe = recipe_with(2)
-    # Noise is measured before anything is read.
-    recipe = replace(recipe, training=replace(recipe.training, noise="none"))
-    loader = BatchLoader.of(recipe, dataset, Ranks(), CPU)
+    loader = make_loader(recipe_with(2), dataset, Ranks(), CPU)
     with closing(loader), refuses(DamagedError, "train.00000.source.ids"):
-        loader.load(BEGIN, 1, 2)
+        loader.load(BEGIN)
 
 
 @pytest.mark.parametrize("read_workers", [0, 2])
@@ -156,8 +152,8 @@ def test_removed_shards_are_reported_with_and_without_read_workers(
 ) -> None:
     data = tiny_subword_dataset(tmp_path, Sizes(shard=4))
     with closing(loader_of(data, read_workers)) as loader:
-        position = read_on(loader, BEGIN, range(1, 4))  # by then all have opened the dataset
+        begun = read_on(loader, BEGIN, 3)  # by then all have opened the dataset
         for path in data.glob("train.*.offsets"):
             path.unlink()
         with refuses(DamagedError, data, recorded=False):
-            read_on(loader, position, range(4, 10_000))  # what is mapped is still there
+            read_on(loader, begun, 10_000)  # what is mapped is still there

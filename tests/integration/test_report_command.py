@@ -1,19 +1,32 @@
 """`nmtkit report` as a process, on two runs that were trained."""
 
+import json
 import os
 import re
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from nmtkit.config.schema import SeedConfig
+from nmtkit.config.training import ValidationConfig
 from nmtkit.reporting.runs import read_runs
 from nmtkit.training.run import train
+from tests.commands import nmtkit
 from tests.messages import refused
-from tests.tiny import prepared, tiny_corpus, tiny_dataset, tiny_recipe, tiny_train_recipe
+from tests.tiny import (
+    WORDS,
+    prepared,
+    tiny_corpus,
+    tiny_dataset,
+    tiny_recipe,
+    tiny_train_recipe,
+    write_lines,
+)
 
 HEAVY = ("torch", "sentencepiece", "numpy", "rich", "sacrebleu", "safetensors")
 
@@ -88,6 +101,7 @@ def test_the_difference_is_named_and_nothing_is_bold_across_it(differs: str, fol
     train(tiny_train_recipe(max_updates=8, dropout=0.0), root / "data", root / "other")
     done = report(folder, f"plain {root.name}/other")
     assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"The runs cannot be compared: the {differs} differ (plain")
     summary, _, rest = done.stdout.partition("## Warnings\n\n")
     assert "**" not in summary
     assert rest.startswith(f"- the {differs} differ (plain")
@@ -104,7 +118,51 @@ def test_a_run_that_was_continued_cost_what_an_uninterrupted_one_did(folder: Pat
     assert half.operations is not None
     assert whole.operations is not None
     assert half.operations < whole.operations
-    assert (whole.paper_operations, whole.languages) == (None, "en-de")  # on a CPU
+    assert whole.languages == "en-de"
+
+
+def test_the_verdict_has_the_p_value_of_score_on_the_translations(tmp_path: Path) -> None:
+    # Runs that learn enough from few lines that their translations differ.
+    lines = [" ".join(line) for line in permutations(WORDS[:5], 3)]
+    write_lines(tmp_path / "valid.en", lines[::2])
+    write_lines(tmp_path / "train.en", lines)
+    for name in ("valid", "train"):
+        text = (tmp_path / f"{name}.en").read_text("utf-8")
+        (tmp_path / f"{name}.de").write_text(text.upper(), encoding="utf-8")
+    prepared(tiny_recipe(str(tmp_path / "train"), str(tmp_path / "valid")), tmp_path / "data")
+    recipe = tiny_train_recipe(max_updates=60, dropout=0.0)
+    recipe = replace(
+        recipe,
+        training=replace(recipe.training, update_tokens=100, max_tokens=100),
+        validation=ValidationConfig(
+            validate_every=20, validate_metrics="bleu,chrf", best_metric="bleu"
+        ),
+    )
+    for name, seed in (("one", 1), ("two", 2)):
+        train(replace(recipe, seed=SeedConfig(seed=seed)), tmp_path / "data", tmp_path / name)
+        options = ["--beam", 2, "--max-length-offset", 2, "--device", "cpu"]
+        source = (tmp_path / "valid.en").read_bytes()
+        done = nmtkit("translate", tmp_path / name / "best", *options, stdin=source)
+        (tmp_path / f"{name}.txt").write_bytes(done.stdout)
+    verdict = nmtkit("report", "one", "two", folder=tmp_path).stdout.decode().partition("\n")[0]
+    files = ["one.txt", "two.txt", "--reference", "valid.de", "--paired-bs", "--json"]
+    done = nmtkit("score", *files, folder=tmp_path)
+    first, second = (json.loads(line)["BLEU"] for line in done.stdout.splitlines())
+    assert first["score"] != second["score"]
+    assert f"(p = {second['p_value']:.4f}, paired bootstrap" in verdict
+    higher, lower = sorted((first["score"], second["score"]), reverse=True)
+    assert f" by {higher - lower:.2f} dev BLEU ({higher:.2f} against {lower:.2f}), " in verdict
+    page = nmtkit("report", "one", "two", "--html", "page.html", folder=tmp_path)
+    root = ElementTree.fromstring((tmp_path / "page.html").read_text("utf-8"))
+    assert root.findtext("body/h1") == "Training of one, two"
+    assert (
+        root.findtext("body/p[@class='verdict']")
+        == verdict
+        == page.stdout.decode().partition("\n")[0]
+    )
+    (tmp_path / "two" / "validation_lines.json").write_bytes(b"\x00" * 100)
+    untested = nmtkit("report", "one", "two", folder=tmp_path).stdout.decode().partition("\n")[0]
+    assert untested.endswith("not tested for chance, as the lines of two are not stored.")
 
 
 def test_one_run_is_told_of(folder: Path) -> None:
@@ -114,7 +172,9 @@ def test_one_run_is_told_of(folder: Path) -> None:
     assert list(tables(done.stdout)) == titles
     with_paper = report(folder, "plain --paper").stdout
     assert list(tables(with_paper)) == [*titles, "The paper's table 2"]
-    assert with_paper.startswith(done.stdout)
+    results = tables(with_paper)["Summary"]
+    assert [row[: len(row) - 2] for row in results] == tables(done.stdout)["Summary"]
+    assert results[0][-2:] == ["device-hours", "FLOPs"]
 
 
 def test_the_page_is_written_beside_the_lines_and_not_replaced_unasked(folder: Path) -> None:

@@ -18,6 +18,7 @@ from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.rerank.features import reversed_words
 from tests.commands import as_text, nmtkit
 from tests.messages import refused
+from tests.processes import wait_until_asleep
 from tests.tiny import TRAIN_LINES, tiny_codec, write_lines
 from tests.unit.rerank.builders import program, write_tiny_model
 
@@ -148,6 +149,15 @@ def test_samples_are_ranked_by_their_expected_utility(folder: Path) -> None:
     assert rerank(folder, "mbr:bleu", "--mbr", "aggregate", "samples.jsonl")
 
 
+@pytest.mark.parametrize("options", ["", "--language-pair en-zh", "--tokenize char"])
+def test_chinese_samples_are_compared_by_character(tmp_path: Path, options: str) -> None:
+    texts = ["他讨厌梨", "我喜欢红苹果。", "我喜欢红色苹果。", "我喜欢红苹果\uff01"]
+    best, *_ = n_best = [{"translation": text} for text in texts]
+    line = json.dumps({"source": "I like red apples.", "n_best": n_best, **best})
+    path = write_lines(tmp_path / "samples.jsonl", [line])
+    assert rerank(tmp_path, "mbr:bleu", *options.split(), path) == [texts[1]]
+
+
 def test_a_program_is_a_feature(folder: Path) -> None:
     command = f"first={program('texts[1].count(texts[0][:1].upper())')}"
     found = objects(folder, "command:first", "samples.jsonl", "--metric-command", command)
@@ -247,6 +257,7 @@ def test_no_lines_are_no_output(folder: Path) -> None:
             2,
             "--output-format --tune; out",
         ),
+        ("--features length --language-pair en-zh n-best.jsonl", 2, "--language-pair --tune; out"),
         ("--features model --weights none", 2, "none; --weights"),
         ("--features model none", 2, "none; text file"),
         ("--features model --tune none n-best.jsonl", 2, "none; text file"),
@@ -297,6 +308,7 @@ def test_an_interrupt_ends_it_after_the_lines_that_are_complete(folder: Path) ->
         process.stdin.write(line * 9)
         process.stdin.flush()
         lines = [process.stdout.readline() for _ in range(9)]
+        wait_until_asleep(process.pid)
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 130
         assert process.stderr.read() == b"nmtkit: interrupted\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nmtkit.config.schema import ScoringConfig, TrainRecipe
-from nmtkit.decoding.scorer import ScoredLine, Scorer
+from nmtkit.decoding.scorer import ScoredLine, Scorer, line_names
 from nmtkit.storage.model_folder import write_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.lines import decode_lines, open_bytes
@@ -86,7 +86,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Real:
     write_tiny_model(folder / "model", codec)
     (folder / "source.gz").write_bytes(gzip.compress(text_of(sources)))
     scorer = Scorer([tiny_model(codec)], codec, ScoringConfig())
-    expected = scorer.score_chunk(list(zip(sources, targets, strict=True)), 1)
+    expected = scorer.score(list(zip(sources, targets, strict=True)), line_names(1))
     return Real(folder, vocabulary, targets, expected)
 
 

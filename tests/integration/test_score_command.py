@@ -83,6 +83,16 @@ def test_output_is_one_line_per_metric_with_two_decimals_and_the_signature(tmp_p
     assert ter.startswith("TER = 11.11  ")  # one of nine words
 
 
+@pytest.mark.parametrize("metric", ["bleu", "chrf", "ter"])
+def test_json_holds_the_numbers_of_an_interval(metric: str, tmp_path: Path) -> None:
+    (tmp_path / "ref").write_text("a b c d\nb c d e\n", "utf-8")
+    arguments = ("--reference", "ref", "--json", "--confidence", "--metric", metric)
+    process = score(b"a b c d\nb c e\n", *arguments, cwd=tmp_path)
+    (found,) = [one for one in json.loads(process.stdout).values() if isinstance(one, dict)]
+    assert found["mean"] > 0
+    assert found["half_width"] >= 0
+
+
 def test_json_holds_score_and_signature_by_name(tmp_path: Path) -> None:
     (tmp_path / "ref").write_bytes(b"a b c d\n")
     process = score(b"a b c d\n", "--reference", "ref", "--json", cwd=tmp_path)

@@ -115,13 +115,27 @@ def translate(model: Path, columns: int = 100, **environment: str) -> str:
 
 def test_translation_to_a_file_has_a_live_line(model: Path) -> None:
     shown = translate(model)
-    assert "translated 64 lines" in states(shown)[0]
+    opening, translated, *_ = states(shown)
+    assert opening == f"opening {model} (loading PyTorch)"
+    assert "translated 64 lines" in translated
     assert BAR not in shown  # the number of lines is unknown
 
 
 @pytest.mark.thorough
 def test_a_dumb_terminal_gets_no_control_sequences(model: Path) -> None:
     assert "\x1b" not in translate(model, TERM="dumb")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("command", ["attention", "average-checkpoints"])
+def test_commands_show_life_before_torch_is_loaded(
+    command: str, model: Path, tmp_path: Path
+) -> None:
+    out = ["--out", str(tmp_path / "out")] if command == "average-checkpoints" else []
+    with on_screen([command, str(model), *out]) as (process, screen):
+        assert process.stdin is not None
+        process.stdin.close()
+        assert states(screen.read_all())[0] == f"opening {model} (loading PyTorch)"
 
 
 @pytest.mark.thorough

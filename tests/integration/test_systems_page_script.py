@@ -11,13 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.evaluation.breakdown import by_length, words_of
-from nmtkit.evaluation.compare import Comparison
+from nmtkit.evaluation.breakdown import by_length
+from nmtkit.evaluation.evaluate import Comparison
 from nmtkit.evaluation.texts import Text, Texts
 from nmtkit.reporting.systems.page import page
+from nmtkit.text.words import words_and_punctuation
 from tests.integration.browser import CHROMIUM, Page, browser
 from tests.shared_data import HARD, needs_data
 from tests.unit.reporting.systems.builders import comparison
+from tests.unit.text.test_words import EMOJI, SAMPLES
 
 pytestmark = [
     pytest.mark.thorough,
@@ -49,8 +51,8 @@ def words_in_the_page(chromium: Page, lines: list[str]) -> Any:
 def test_words_are_those_of_the_scores(chromium: Page) -> None:
     nasty = (HARD / "nasty-utf8.txt").read_bytes().decode().split("\n")
     spaces = [f"a{chr(code)}b" for code in (*range(0xA0), 0x1680, 0x2028, 0x200B, 0x3000, 0xFEFF)]
-    lines = [*nasty, *spaces]
-    assert words_in_the_page(chromium, lines) == [words_of(line) for line in lines]
+    lines = [*nasty, *spaces, *SAMPLES, "".join(EMOJI)]
+    assert words_in_the_page(chromium, lines) == [words_and_punctuation(line) for line in lines]
 
 
 def common(chromium: Page, one: list[str], other: list[str]) -> tuple[list[bool], list[bool]]:
@@ -121,7 +123,8 @@ def test_three_thousand_lines_of_ten_systems_open_quickly(chromium: Page, tmp_pa
     chromium.open(path.as_uri())
     took = "performance.getEntriesByType('navigation')[0].loadEventEnd"
     assert chromium.evaluate(took) < OPENING_MS
-    change = "document.querySelector('#winner input[value=first]').click()"
+    change = "one.value = 'first'; one.dispatchEvent(new Event('change'))"
+    change = f"const one = document.getElementById('winner'); {change}"
     begin, took = "const begin = performance.now()", "performance.now() - begin"
     run = f"(() => {{ {begin}; {change}; return {took} }})()"
     assert chromium.evaluate(run) < OPENING_MS / 4

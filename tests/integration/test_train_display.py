@@ -112,7 +112,6 @@ def test_every_line_of_a_log_has_its_time_and_says_what_takes_long(
     ]
     assert "event=validating update=5/6 lines=3" in texts
     assert texts[1] == f"verifying the dataset {data}"
-    assert "looking for the number of micro-batches that fits into memory" in texts
 
 
 # ------------------------------------------------------------------------------------ terminal

@@ -14,8 +14,8 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.progress import counting
 from nmtkit.storage.model_folder import write_model
+from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.words import Words
 from nmtkit_cli import command_line
 from tests.messages import check_errors
 from tests.tiny import WORDS, tiny_codec, tiny_dataset, tiny_model
@@ -142,7 +142,7 @@ def test_samples_follow_from_the_seed(translate: Command, model: Path) -> None:
         (["--sample", "--beam", "2"], "beam 2 --sample; out"),
         (["--top-k", "2"], "top_k 2 --sample; out"),
         (["--epsilon-cutoff", "0.02"], "epsilon_cutoff 0.02 --sample; out"),
-        (["--scores", "--output-format", "json"], "scores True --output-format text; out"),
+        (["--scores", "--output-format", "json"], "scores True --output-format json; out"),
         (["--length-penalty", "300"], "length_penalty 300.0 0 10"),
         (["--max-length-ratio", "1e308"], "max_length_ratio 1e+308 0"),
         (["--min-length-ratio", "1e308"], "min_length_ratio 1e+308 0"),
@@ -179,7 +179,13 @@ def test_python_translates_as_the_command(translate: Command, model: Path, other
 
     found = nmtkit.load(model).translate(LINES)
     assert [one.text for one in found] == translate(model)
-    found = nmtkit.load(str(model), other, beam=3, n_best=3, token_scores=True).translate(LINES)
+    translator = nmtkit.load(
+        str(model),
+        other,
+        search=nmtkit.SearchConfig(beam=3),
+        output=nmtkit.OutputConfig(n_best=3, token_scores=True),
+    )
+    found = translator.translate(LINES)
     flags = ("--beam", 3, "--n-best", 3, "--token-scores")
     for one, expected in zip(found, objects(model, other, *flags), strict=True):
         n_best = expected["n_best"]
@@ -189,7 +195,9 @@ def test_python_translates_as_the_command(translate: Command, model: Path, other
             assert expected[key] == pytest.approx(getattr(one, key), abs=1e-6)
         assert expected["tokens"] == [*one.tokens]
         assert expected["token_log_probs"] == pytest.approx([*one.token_log_probs], abs=1e-6)
-    samples = nmtkit.load(model, sample=True, seed=3).translate(LINES)
+    samples = nmtkit.load(model, sampling=nmtkit.SamplingConfig(sample=True, seed=3)).translate(
+        LINES
+    )
     assert [one.text for one in samples] == translate(model, "--sample", "--seed", 3)
 
 

@@ -97,8 +97,12 @@ def test_the_python_api_warns_where_it_cannot_compile(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CXX", "/nonexistent")
-    with pytest.warns(UserWarning, match="not compiled: no C.. compiler .*without compile"):
-        translator = nmtkit.load(model, compile="on", device="cpu")
+    with pytest.warns(UserWarning, match="not compiled: no C.. compiler .*without --compile"):
+        translator = nmtkit.load(
+            model,
+            translation=nmtkit.TranslationConfig(compile="on"),
+            runtime=nmtkit.RuntimeConfig(device="cpu"),
+        )
     assert len(translator.translate(TRAIN_LINES)) == len(TRAIN_LINES)
 
 

@@ -140,6 +140,9 @@ def test_messages_have_the_line_numbers_of_the_whole_input(inputs: Path, tmp_pat
         ("--shard 1/2", "--shard --input --output; out"),
         ("--overwrite", "--overwrite --input --output; out"),
         ("--input text --output out --shard 0/2", "'0/2' I N; 2/4"),
+        ("--as-text", "--as-text --input --output; out"),
+        ("--input film.srt --output out", "film.srt .srt; --as-text"),
+        ("--input PAGE.HTML.gz --output out", "PAGE.HTML.gz .html; --as-text"),
         ("--input . --output out", ".: file; file standard input output"),
         ("--input text --output /dev/full", "/dev/full; name"),
         ("--input text --output text/out", f"text/out {os.strerror(errno.EEXIST)}"),
@@ -151,6 +154,14 @@ def test_wrong_use_is_refused_and_changes_nothing(
     shutil.copyfile(inputs / "text", tmp_path / "text")
     refuse(inputs / "model1", *arguments.split(), folder=tmp_path, code=2, keys=keys)
     assert names_in(tmp_path) == ["text"]
+
+
+def test_a_document_is_translated_line_by_line_if_asked(inputs: Path, tmp_path: Path) -> None:
+    for name in ("text", "film.srt"):
+        shutil.copyfile(inputs / "text", tmp_path / name)
+        files = ("--input", tmp_path / name, "--output", tmp_path / f"{name}.out", "--as-text")
+        translate(inputs / "model1", *files, folder=tmp_path)
+    assert (tmp_path / "text.out").read_bytes() == (tmp_path / "film.srt.out").read_bytes()
 
 
 def test_files_are_checked_before_torch_is_loaded(inputs: Path, tmp_path: Path) -> None:

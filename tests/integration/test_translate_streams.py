@@ -16,6 +16,7 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.progress import counting
 from nmtkit.storage.model_folder import write_model
 from nmtkit_cli import command_line
+from tests.processes import wait_until_asleep
 from tests.tiny import tiny_codec, tiny_model
 
 COMMAND = (sys.executable, "-m", "nmtkit_cli", "translate")
@@ -108,7 +109,8 @@ def test_a_terminal_says_when_it_is_ready_and_asks_for_each_line(model: Path) ->
         end = read_until(keyboard, b"\r\n")
         stopper.cancel()
     os.close(keyboard)
-    assert begin == b"ready: type a line, Ctrl-D ends\r\n> "
+    opening = f"opening {model} (loading PyTorch)\r\n".encode()
+    assert begin == opening + b"ready: type a line, Ctrl-D ends\r\n> "
     typed, *translated, prompt = answer.split(b"\r\n")
     assert (typed, len(translated), prompt) == (b"a b c", 1, b"> ")
     assert end.endswith(b"\r\n")
@@ -126,6 +128,7 @@ def test_an_interrupted_terminal_ends_with_a_line_of_its_own(model: Path) -> Non
     ) as process:
         os.close(terminal)
         read_until(keyboard, b"> ")
+        wait_until_asleep(process.pid)
         process.send_signal(signal.SIGINT)
         end = read_until(keyboard, b"interrupted\r\n")
     os.close(keyboard)

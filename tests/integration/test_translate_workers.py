@@ -16,8 +16,7 @@ import pytest
 
 from nmtkit.config.schema import SearchConfig, TrainRecipe, TranslateRecipe
 from nmtkit.config.translation import OutputConfig
-from nmtkit.decoding.answers import Answer, BatchResult
-from nmtkit.decoding.input_formats import Request
+from nmtkit.decoding.answers import Answer, BatchResult, Request
 from nmtkit.decoding.loading import load_translator
 from nmtkit.decoding.workers import Workers, _serve
 from nmtkit.errors import DataError, LostRankError, NmtkitError, ResourceError
@@ -27,6 +26,7 @@ from tests.launching import children, is_running, wait_for
 from tests.messages import check_errors, refuses
 from tests.processes import workers_as_forks
 from tests.tiny import never_warn, tiny_codec, tiny_model
+from tests.translating import answers_to
 
 LINES = ["a b c", "", "d", "h g f e d c b a", "f f"] * 5
 DEADLINE_S = 60
@@ -63,23 +63,23 @@ def answers(workers: Workers, requests: list[Request]) -> list[Answer]:
 def test_two_processes_answer_as_one_does_and_in_order(workers: Workers, model: Path) -> None:
     requests = [Request(line) for line in LINES]
     recipe = TranslateRecipe(output=OutputConfig(n_best=2, output_format="json"))
-    expected = load_translator([model], recipe, never_warn).answer(requests, 1)
+    expected = answers_to(load_translator([model], recipe, never_warn), requests)
     for size in (100, 25, 9, 3, 1):
         results = list(workers.answer_all(numbered_chunks(requests, size)))
         found = [answer for result in results for answer in result.answers]
         assert sum(result.num_lines for result in results) == len(requests)
-        num_tokens = sum(len(answer.translations[0].tokens) for answer in found)
+        num_tokens = sum(len(answer.translation.tokens) for answer in found)
         assert sum(result.num_tokens for result in results) == num_tokens
         assert [answer.request for answer in found] == requests
         for one, other in zip(found, expected, strict=True):
-            for first, second in zip(one.translations, other.translations, strict=True):
+            for first, second in zip(one.translation.n_best, other.translation.n_best, strict=True):
                 assert first.text == second.text
                 assert first.score == pytest.approx(second.score, abs=1e-4)
     assert list(workers.answer_all([])) == []
 
 
 def test_other_keys_of_a_line_are_not_sent_to_workers(workers: Workers) -> None:
-    unsendable = {"id": threading.Lock()}
+    unsendable = {"id": threading.Lock()}  # as deeply nested JSON
     (answer,) = answers(workers, [Request("a", others=unsendable)])
     assert answer.request.others is unsendable
 
@@ -98,7 +98,7 @@ def test_after_an_error_of_one_worker_all_answer_the_next_requests(
             answers(workers, asked)
     first, second = answers(workers, [Request("a"), Request("")])
     assert (first.request.source, second.request.source) == ("a", "")
-    assert second.translations[0].text == ""
+    assert second.translation.text == ""
 
 
 def test_an_error_comes_after_the_answers_before_it(workers: Workers) -> None:

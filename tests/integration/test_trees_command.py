@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
@@ -48,7 +47,7 @@ def test_words_and_tokens_must_have_equally_many_lines(tmp_path: Path) -> None:
     refused(done, 3, f"standard input 1 {words}")
 
 
-@pytest.mark.parametrize("name", ["clean", "words", "linearize", "info", "draw"])
+@pytest.mark.parametrize("name", ["clean", "words", "linearize", "info"])
 def test_malformed_trees_are_an_error_or_are_skipped(name: str) -> None:
     ended = nmtkit_in_text("trees", name, stdin=RAW + BAD)
     refused(ended, 3, "standard input:3 tree")
@@ -64,18 +63,13 @@ def test_raw_text_is_split_into_words() -> None:
     )
 
 
-def test_trees_are_counted_and_drawn() -> None:
+def test_trees_are_counted() -> None:
     assert "trees\t1\n" in output("trees", "info", stdin=RAW)
-    outline = output("trees", "draw", stdin=CLEAN).split("\n")
-    assert outline[0] == "TOP"
-    assert [line.split()[-1] for line in outline[4:6]] == ["dog", "VP"]
-    picture = ElementTree.fromstring(output("trees", "draw", "--svg", stdin=CLEAN))
-    assert picture.tag.endswith("svg")
 
 
 def test_the_group_lists_its_commands_in_the_order_of_use() -> None:
     text = output("trees", "--help")
-    names = ["clean", "words", "linearize", "restore", "tokenize", "info", "draw"]
+    names = ["clean", "words", "linearize", "restore", "tokenize", "info"]
     places = [text.index(f"\n  {name} ") for name in names]
     assert places == sorted(places)
 
@@ -83,7 +77,7 @@ def test_the_group_lists_its_commands_in_the_order_of_use() -> None:
 @pytest.mark.parametrize(
     ("arguments", "keys"),
     [
-        ((), "command; clean words linearize restore tokenize info draw"),
+        ((), "command; clean words linearize restore tokenize info"),
         (("cleen",), "cleen; clean nmtkit trees --help"),
     ],
 )
@@ -123,7 +117,6 @@ def test_a_parser_is_trained_and_parses_in_one_pipe(tmp_path: Path) -> None:
         ["d", "-LRB-"],
     ]
     assert parses[1] == ""
-    assert output("trees", "draw", stdin="\n".join(parses)).startswith("TOP\n")
     scored = nmtkit_in_text(
         *f"score --model {tmp_path}/run --source {tmp_path}/valid.words".split(),
         stdin=(tmp_path / "valid.trees").read_text("utf-8"),

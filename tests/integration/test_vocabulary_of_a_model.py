@@ -12,7 +12,7 @@ from tests.commands import nmtkit_in_text
 from tests.messages import refused
 from tests.tiny import TRAIN_LINES, tiny_corpus, write_lines
 
-RUN = Path("tests/golden/formats-1/run").absolute()
+RUN = Path("tests/golden/formats/run").absolute()
 
 
 def preprocess(folder: Path, *flags: object) -> subprocess.CompletedProcess[str]:

@@ -18,9 +18,8 @@ import pytest
 
 from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.config.schema import PreprocessRecipe
-from nmtkit.data.binary import WHOLE, Part
 from nmtkit.data.encode import Encoder, encode_in_order
-from nmtkit.data.prepare import Sizes, prepare, prepare_part
+from nmtkit.data.prepare import Sizes, prepare
 from nmtkit.errors import ResourceError
 from nmtkit.progress.counting import SILENT
 from nmtkit.text.corpus import Chunk
@@ -44,7 +43,7 @@ def encoder() -> Encoder:
 def endless() -> Iterator[Chunk]:
     number = 0
     while True:
-        yield Chunk(0, number, [("a b", "A B")] * (number + 1))
+        yield Chunk(0, number, number + 1, [("a b", "A B")] * (number + 1))
         number += 1
 
 
@@ -80,21 +79,17 @@ def compress(path: Path) -> None:
     path.unlink()
 
 
-@pytest.mark.sampled(every=4)
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("workers", [2, 3])
-@pytest.mark.parametrize("part", [WHOLE, Part(2, 3)])
 def test_the_dataset_does_not_depend_on_the_number_of_workers_or_on_compression(
-    part: Part, workers: int, tmp_path: Path
+    workers: int, tmp_path: Path
 ) -> None:
     recipe, sizes = eventful_recipe(tmp_path), Sizes(shard=4, chunk=2)
     alone, shared = tmp_path / "alone", tmp_path / "shared"
 
     def run(out: Path, workers: int) -> None:
-        if part == WHOLE:
-            counts = prepare(recipe, out, workers, False, SILENT, sizes)
-            assert all(counts["train"]["dropped"].values()), counts
-        else:
-            prepare_part(recipe, part, out, workers, False, SILENT, sizes)
+        counts = prepare(recipe, out, workers, False, SILENT, sizes)
+        assert all(counts["train"]["dropped"].values()), counts
 
     run(alone, 1)
     compress(tmp_path / "train.de")
@@ -112,7 +107,7 @@ def test_chunks_come_back_in_order_and_few_are_taken_ahead() -> None:
 
     with closing(encode_in_order(encoder(), chunks(), workers=2)) as encoded:
         for number in range(20):
-            assert next(encoded).num_pairs == number + 1
+            assert next(encoded).counts.read == number + 1
             assert len(taken) <= number + 3
 
 
@@ -169,7 +164,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
         "from tests.tiny import silent, tiny_encoder\n"
         "if __name__ == '__main__':\n"
         "    encoder = tiny_encoder(FilterConfig(), num_shards=1)\n"
-        "    chunks = itertools.repeat(Chunk(0, 0, [('a', 'b')]))\n"
+        "    chunks = itertools.repeat(Chunk(0, 0, 1, [('a', 'b')]))\n"
         "    encoded = encode_in_order(encoder, chunks, workers=2)\n"
         "    next(encoded)\n"
         "    print(*[p.pid for p in multiprocessing.active_children()], flush=True)\n"

@@ -5,9 +5,8 @@ import subprocess
 
 import pytest
 
-from nmtkit.config.fields import values_of
 from nmtkit.config.presets import PRESETS
-from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.schema import TrainRecipe, values_of
 from nmtkit.config.toml import build
 from tests.architecture.test_readme import check
 from tests.recipes import ROOT, WSJ

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from examples.demo.corpus import split
 from nmtkit.data.binary import Dataset
-from nmtkit.storage.model_path import find_model
+from nmtkit.storage.run_folder import find_model
 from tests.recipes import ADAPTATION, make
 from tests.tiny import write_lines
 

@@ -99,7 +99,7 @@ def test_a_second_interrupt_ends_ranks_that_train(data: Path, tmp_path: Path) ->
 import os
 import time
 from nmtkit.training import checkpointing
-from nmtkit.training.stopping import StopRequest
+from nmtkit.signals import StopRequest
 write = checkpointing.write_checkpoint
 def write_slowly(run, snapshot):
     time.sleep(3 * (snapshot.update > 5))

@@ -169,10 +169,10 @@ def test_the_metadata_agree_with_the_project(dist: Path) -> None:
 def trained(installed: Installed) -> Installed:
     """Train a model in the empty folder: the run is in `run`, its average in `model`."""
     folder = installed.folder
-    write(split(1, {"train": 400, "valid": 10, "test": 10}), folder)
+    write(split(1, {"train": 400, "valid": 10, "test": 10}), folder / "text")
     (folder / "recipe.toml").write_text(RECIPE)
     installed.nmtkit(
-        "preprocess -s en -t de --train train --valid valid --vocab-size 500 --out data"
+        "preprocess -s en -t de --train text/train --valid text/valid --vocab-size 500 --out data"
     )
     installed.nmtkit("train data --out run --config recipe.toml")
     installed.nmtkit("average-checkpoints run --last 2 --out model")
@@ -187,13 +187,16 @@ def test_the_wheel_is_what_runs(installed: Installed) -> None:
     assert __version__ in installed.nmtkit("--version")
 
 
+WRONG = ("nmtkit.SearchConfig(beem=8)", 'nmtkit.SearchConfig(beam="8")')
+
+
 @pytest.mark.parametrize("kind", ["installed", "editable"])
 def test_scripts_outside_the_clone_are_typed(kind: str, request: pytest.FixtureRequest) -> None:
     environment: Installed = request.getfixturevalue(kind)
     page = (ROOT / "docs" / "python.md").read_text("utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
     script = environment.folder / "script.py"
-    script.write_text("\n".join([*blocks, 'nmtkit.load("model", beam="8")\n']), "utf-8")
+    script.write_text("\n".join([*blocks, *WRONG, ""]), "utf-8")
     python = environment.bin / "python"
     options = ("--strict", "--cache-dir=cache", "--python-executable", python)
     done = subprocess.run(
@@ -206,16 +209,16 @@ def test_scripts_outside_the_clone_are_typed(kind: str, request: pytest.FixtureR
     )
     found = re.findall(r"error: (.*)", done.stdout)
     assert found == [
-        'Unexpected keyword argument "beem" for "load"  [call-arg]',
-        'Argument "beam" to "load" has incompatible type "str"; expected "int"  [arg-type]',
+        'Unexpected keyword argument "beem" for "SearchConfig"  [call-arg]',
+        'Argument "beam" to "SearchConfig" has incompatible type "str"; expected "int"  [arg-type]',
     ], done.stdout + done.stderr
 
 
 def test_the_wheel_runs_from_text_to_score_in_an_empty_folder(trained: Installed) -> None:
-    source = (trained.folder / "test.en").read_text("utf-8")
+    source = (trained.folder / "text/test.en").read_text("utf-8")
     translated = trained.nmtkit("translate model", source)
     assert translated.count("\n") == source.count("\n")
-    assert "BLEU" in trained.nmtkit("score --reference test.de", translated)
+    assert "BLEU" in trained.nmtkit("score --reference text/test.de", translated)
 
 
 def test_the_wheel_draws_attention_with_the_page_s_style_and_script(trained: Installed) -> None:
@@ -237,7 +240,7 @@ def test_the_install_command_for_an_extra_does_not_download_nmtkit(
     wheels = (*pip, "--python", installed.bin / "python")
     for one in (pip, wheels):
         output = run(
-            *one, "install", "--no-index", "--dry-run", "nmtkit[plot]", folder=installed.folder
+            *one, "install", "--no-index", "--dry-run", "nmtkit[audit]", folder=installed.folder
         )
-        assert "already satisfied: nmtkit[plot]" in output
-        assert "already satisfied: resvg_py" in output
+        assert "already satisfied: nmtkit[audit]" in output
+        assert "already satisfied: py3langid" in output

@@ -1,7 +1,8 @@
-"""The Python API: results, checks of arguments, threads; tests/unit/config has its keywords."""
+"""The Python API: results, settings, checks of arguments, threads."""
 
 import ast
 import copy
+import inspect
 import pickle
 import subprocess
 import sys
@@ -11,11 +12,19 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import nmtkit
-from nmtkit.config.metrics import MetricsConfig
-from nmtkit.config.schema import TrainRecipe
+from nmtkit import (
+    MetricsConfig,
+    OutputConfig,
+    SamplingConfig,
+    SearchConfig,
+    SignificanceConfig,
+    TranslationConfig,
+)
+from nmtkit.config.schema import RECIPES, TrainRecipe, sections_of
 from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.storage.model_folder import write_model
 from tests.messages import refuses
@@ -36,7 +45,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def translator(models: list[Path]) -> nmtkit.Translator:
-    return nmtkit.load(models[0], max_length_ratio=0.0, max_length_offset=6)
+    return nmtkit.load(models[0], search=SearchConfig(max_length_ratio=0.0, max_length_offset=6))
 
 
 def texts(translations: list[nmtkit.Translation]) -> list[str]:
@@ -45,7 +54,7 @@ def texts(translations: list[nmtkit.Translation]) -> list[str]:
 
 def test_each_line_has_its_best_translation_and_its_n_best(models: list[Path]) -> None:
     one = nmtkit.load(models[0]).translate(["a b", "", "c"])
-    several = nmtkit.load(models[0], n_best=3).translate(["a b", "", "c"])
+    several = nmtkit.load(models[0], output=OutputConfig(n_best=3)).translate(["a b", "", "c"])
     assert texts(one) == texts(several)
     assert [len(each.n_best) for each in one] == [1, 1, 1]
     assert [len(each.n_best) for each in several] == [3, 1, 3]
@@ -62,7 +71,7 @@ def test_annotations_are_there_as_requested(models: list[Path]) -> None:
     assert not (plain.token_log_probs)
     assert not (plain.source_tokens)
     assert not (plain.attention)
-    (full,) = nmtkit.load(models[0], alignments=True).translate(["a b c"])
+    (full,) = nmtkit.load(models[0], output=OutputConfig(alignments=True)).translate(["a b c"])
     assert [target for _, target in full.alignment] == [*range(len(full.tokens) - 1)]
     assert sum(full.token_log_probs) == pytest.approx(full.log_prob, abs=1e-4)
     assert full.source_tokens == ("a", "b", "c", "</s>")
@@ -81,13 +90,18 @@ def test_a_request_fills_the_documented_attributes(
     models: list[Path], requested: str, filled: set[str]
 ) -> None:
     settings: Any = {requested: True}
-    (found,) = nmtkit.load(models[0], **settings).translate(["a b c"])
+    (found,) = nmtkit.load(models[0], output=OutputConfig(**settings)).translate(["a b c"])
     names = ("token_log_probs", "source_tokens", "alignment", "attention")
     assert {name for name in names if getattr(found, name)} == filled
 
 
 def test_a_split_line_has_an_end_symbol_per_part(models: list[Path]) -> None:
-    translator = nmtkit.load(models[0], max_source_length=3, max_length_offset=2, token_scores=True)
+    translator = nmtkit.load(
+        models[0],
+        search=SearchConfig(max_length_offset=2),
+        translation=TranslationConfig(max_source_length=3),
+        output=OutputConfig(token_scores=True),
+    )
     with pytest.warns(UserWarning, match="translated in parts"):
         (found,) = translator.translate(["a b c d"])
     assert (found.tokens[-1], found.tokens.count("</s>")) == ("</s>", 2)
@@ -97,7 +111,7 @@ def test_a_split_line_has_an_end_symbol_per_part(models: list[Path]) -> None:
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_the_score_of_a_translation_is_that_of_its_search(models: list[Path], count: int) -> None:
-    translator = nmtkit.load(*models[:count], max_tokens=40)
+    translator = nmtkit.load(*models[:count], translation=TranslationConfig(max_tokens=40))
     found = translator.translate(TRAIN_LINES)
     scored = translator.score(TRAIN_LINES, texts(found))
     for one, line in zip(found, scored, strict=True):
@@ -159,7 +173,7 @@ def test_arguments_of_other_types_are_refused_at_the_call(
         (
             lambda t: t.score(["a b c"], ["A"], max_length=3),
             nmtkit.DataError,
-            "line 1 4 3; max_length",
+            "line 1 4 3; --max-length",
         ),
         (lambda t: t.score(["a"], ["A"], max_length=1), nmtkit.ConfigError, "max_length 1 2"),
     ],
@@ -177,24 +191,79 @@ def test_a_model_that_is_no_path_is_refused(model: Any) -> None:
         nmtkit.load(model)
 
 
+@pytest.mark.parametrize(
+    ("settings", "keys"),
+    [
+        ({"search": SearchConfig(beam="8")}, "beam 8 1 10000 [search.beam]"),  # type: ignore[arg-type]
+        ({"output": OutputConfig(n_best=8)}, "n_best 8 beam 4; --beam [output.n_best]"),
+        ({"sampling": SamplingConfig(top_k=2)}, "top_k 2 [sampling.top_k]"),
+        ({"output": OutputConfig(output_format="moses")}, "output_format moses Python"),
+        ({"translation": TranslationConfig(devices=2)}, "devices 2 Python"),
+    ],
+)
+def test_wrong_settings_are_named(models: list[Path], settings: Any, keys: str) -> None:
+    with refuses(nmtkit.ConfigError, keys):
+        nmtkit.load(models[0], **settings)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: nmtkit.load(), "load needs the path of a model"),
+        (
+            lambda: nmtkit.load("x", search={"beam": 8}),  # type: ignore[arg-type]
+            "search must be a nmtkit.SearchConfig, not dict",
+        ),
+        (
+            lambda: nmtkit.evaluate([], [], metrics="bleu"),  # type: ignore[arg-type]
+            "metrics must be a nmtkit.MetricsConfig, not str",
+        ),
+    ],
+)
+def test_sections_have_their_types(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(TypeError, match=rf"^{message}$"):
+        call()
+
+
+@pytest.mark.parametrize(("function", "command"), [("load", "translate"), ("evaluate", "score")])
+def test_arguments_are_sections_of_the_command_and_public(function: str, command: str) -> None:
+    sections = sections_of(RECIPES[command])
+    arguments = inspect.signature(vars(nmtkit.api)[function]).parameters.values()
+    named = {one.name: type(one.default) for one in arguments if one.kind == one.KEYWORD_ONLY}
+    assert named.items() <= sections.items()
+    assert all(getattr(nmtkit, kind.__name__) is kind for kind in named.values())
+    if function == "load":
+        assert named == sections
+
+
+def test_values_of_numpy_and_paths_are_those_of_python(models: list[Path]) -> None:
+    search: Any = {"beam": np.int64(3), "length_penalty": np.float64(1)}
+    translator = nmtkit.load(models[0], search=SearchConfig(**search))
+    assert "beam=3, length_penalty=1.0" in repr(translator)
+    missing: Any = Path("missing")
+    with refuses(nmtkit.DamagedError, "missing"):
+        nmtkit.load(models[0], translation=TranslationConfig(shortlist=missing))
+
+
 def test_errors_are_errors_of_python_too(models: list[Path], tmp_path: Path) -> None:
-    with refuses(nmtkit.ConfigError, "beem; beam"):
-        nmtkit.load(models[0], beem=8)  # type: ignore[call-arg]
+    with refuses(nmtkit.ConfigError, "beam 0 1 10000"):
+        nmtkit.load(models[0], search=SearchConfig(beam=0))
     with refuses(nmtkit.DamagedError, "missing"):
         nmtkit.load(tmp_path / "missing")
-    translator = nmtkit.load(models[0], max_source_length=3, on_too_long="error")
-    with refuses(nmtkit.DataError, "line 2 4 3 max_source_length; on_too_long"):
+    strict = TranslationConfig(max_source_length=3, on_too_long="error")
+    translator = nmtkit.load(models[0], translation=strict)
+    with refuses(nmtkit.DataError, "line 2 4 3 --max-source-length; --on-too-long"):
         translator.translate(["a", "a b c"])
 
 
 def test_long_lines_are_warnings_of_the_caller(models: list[Path]) -> None:
-    translator = nmtkit.load(models[0], max_source_length=3, max_length_offset=2)
+    translator = nmtkit.load(models[0], translation=TranslationConfig(max_source_length=3))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         translator.translate(["a b c d", "a", "a b c"])
     assert [str(one.message) for one in caught] == [
-        "line 1: 5 tokens, more than 3 [max_source_length]; it is translated in parts "
-        "[on_too_long split]",
+        "line 1: 5 tokens, more than 3 [--max-source-length]; it is translated in parts "
+        "[--on-too-long split]",
         "and 1 more line was too long and treated in the same way",
     ]
     assert {one.filename for one in caught} == {__file__}
@@ -204,7 +273,7 @@ def test_long_lines_are_warnings_of_the_caller(models: list[Path]) -> None:
 
 
 def test_threads_get_the_results_of_single_calls(models: list[Path]) -> None:
-    translator = nmtkit.load(models[0], max_length_offset=2, alignments=True)
+    translator = nmtkit.load(models[0], output=OutputConfig(alignments=True))
     requests = [[line] * (number % 3 + 1) for number, line in enumerate(TRAIN_LINES * 2)]
     expected = [translator.translate(lines) for lines in requests]
     scores = [translator.score(lines, lines) for lines in requests]
@@ -244,10 +313,13 @@ def test_results_are_pickled_and_translators_are_not(translator: nmtkit.Translat
 
 def test_representations_are_short(translator: nmtkit.Translator, models: list[Path]) -> None:
     path = str(models[0])
-    shown = f"nmtkit.load({path!r}, max_length_ratio=0.0, max_length_offset=6)"
-    assert repr(translator) == shown
-    both = nmtkit.load(*models, n_best=2, device="cpu")
-    assert repr(both) == f"nmtkit.load({path!r}, {str(models[1])!r}, n_best=2, device='cpu')"
+    settings = "search=SearchConfig(max_length_ratio=0.0, max_length_offset=6)"
+    assert repr(translator) == f"nmtkit.load({path!r}, {settings})"
+    both = nmtkit.load(
+        *models, output=OutputConfig(n_best=2), runtime=nmtkit.RuntimeConfig(device="cpu")
+    )
+    settings = "output=OutputConfig(n_best=2), runtime=RuntimeConfig(device='cpu')"
+    assert repr(both) == f"nmtkit.load({path!r}, {str(models[1])!r}, {settings})"
     (found,) = translator.translate(["a"])
     expected = f"Translation(text={found.text!r}, log_prob={found.log_prob}, score={found.score})"
     assert repr(found) == expected
@@ -260,21 +332,22 @@ REFERENCES = ["The cat sat on a mat .", "It was raining all day long ."]
 OTHERS = ["A cat sat on the mat .", "It rained the whole day ."]
 
 
-@pytest.mark.parametrize("metric", ["bleu,chrf,ter", ["bleu", "chrf", "ter"]])
-def test_evaluate_computes_the_scores_of_the_command(metric: str | list[str]) -> None:
-    made = make_metrics(MetricsConfig(metric="bleu,chrf,ter", lowercase=True))
-    expected = score_corpus(made, HYPOTHESES, [REFERENCES, OTHERS])
-    found = nmtkit.evaluate(HYPOTHESES, iter(REFERENCES), OTHERS, metric=metric, lowercase=True)
+def test_evaluate_computes_the_scores_of_the_command() -> None:
+    metrics = MetricsConfig(metric="bleu,chrf,ter", lowercase=True)
+    expected = score_corpus(make_metrics(metrics), HYPOTHESES, [REFERENCES, OTHERS])
+    found = nmtkit.evaluate(HYPOTHESES, iter(REFERENCES), OTHERS, metrics=metrics)
     assert found == expected
     assert [one.name for one in found] == ["BLEU", "chrF2", "TER"]
     assert "Score(name='BLEU', score=" in repr(found[0])
 
 
 def test_evaluate_gives_intervals_and_scores_trees() -> None:
-    (bleu,) = nmtkit.evaluate(HYPOTHESES, REFERENCES, confidence=True, resamples=20)
+    (bleu,) = nmtkit.evaluate(
+        HYPOTHESES, REFERENCES, significance=SignificanceConfig(confidence=True, resamples=20)
+    )
     assert bleu.interval is not None
     trees = ["(S (NP (NN a)) (VP (VB b)))"]
-    scores = nmtkit.evaluate(trees, trees, metric="brackets")
+    scores = nmtkit.evaluate(trees, trees, metrics=MetricsConfig(metric="brackets"))
     assert [one.score for one in scores] == [100, 100]
 
 
@@ -288,7 +361,7 @@ def test_evaluate_gives_intervals_and_scores_trees() -> None:
 )
 def test_evaluate_refuses_arguments_of_other_types(arguments: Any, message: str) -> None:
     with pytest.raises(TypeError, match=rf"^{message}"):
-        nmtkit.evaluate(*arguments, metric="bleu")
+        nmtkit.evaluate(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -297,33 +370,21 @@ def test_evaluate_refuses_arguments_of_other_types(arguments: Any, message: str)
         (([], []), "bleu", nmtkit.DataError, "hypotheses"),
         ((["a"], ["a", "b"]), "bleu", nmtkit.DataError, "hypotheses 1 references 2"),
         ((["a"], ["a"]), "blue", nmtkit.ConfigError, "blue; bleu"),
-        ((["a"], ["a"]), ["paper-bleu"], nmtkit.ConfigError, "paper-bleu; language_pair en-de"),
+        ((["a"], ["a"]), "paper-bleu", nmtkit.ConfigError, "paper-bleu; --language-pair en-de"),
     ],
 )
 def test_evaluate_refuses_wrong_arguments(
     arguments: Any, metric: Any, kind: type[nmtkit.NmtkitError], keys: str
 ) -> None:
     with refuses(kind, keys):
-        nmtkit.evaluate(*arguments, metric=metric)
-
-
-@pytest.mark.parametrize(
-    ("metric", "keys"),
-    [
-        ([], "metric; bleu"),
-        (["bleu", "chrf", "bleu"], "bleu 2"),
-    ],
-)
-def test_metrics_are_named_once(metric: list[str], keys: str) -> None:
-    with refuses(nmtkit.ConfigError, keys):
-        nmtkit.evaluate(["a"], ["a"], metric=metric)
+        nmtkit.evaluate(*arguments, metrics=MetricsConfig(metric=metric))
 
 
 @pytest.mark.parametrize("bad", ["(S (NP a)", "(S (NP a)))", "no tree"])
 def test_evaluate_warns_of_malformed_gold_trees(bad: str) -> None:
     good = "(S (NP (NN a)) (VP (VB b)))"
     with pytest.warns(UserWarning, match=r"^references:2: 1 line has a malformed gold tree"):
-        nmtkit.evaluate([good, good], [good, bad], metric="brackets")
+        nmtkit.evaluate([good, good], [good, bad], metrics=MetricsConfig(metric="brackets"))
 
 
 def test_evaluate_warns_of_suspicious_texts() -> None:
@@ -337,7 +398,7 @@ def test_public_names_are_imported_at_their_first_use() -> None:
 import sys, nmtkit
 assert "nmtkit.api" not in sys.modules
 assert dir(nmtkit) == sorted(nmtkit.__all__)
-nmtkit.load, nmtkit.evaluate, nmtkit.Translator
+nmtkit.load, nmtkit.evaluate, nmtkit.Translator, nmtkit.Translation, nmtkit.SearchConfig
 assert not {"torch", "sacrebleu", "click"} & sys.modules.keys()
 from nmtkit import *
 assert all(name in globals() for name in nmtkit.__all__)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from nmtkit import averaging
-from nmtkit.averaging import average, load_mean
+from nmtkit.averaging import average
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import ModelConfig
 from nmtkit.errors import ConfigError, DamagedError
@@ -24,8 +24,8 @@ from nmtkit.storage import model_folder
 from nmtkit.storage.manifest import Json
 from nmtkit.storage.model_description import describe_model
 from nmtkit.storage.model_folder import read_model, write_model
+from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.words import Words
 from tests.doubles import report_everything
 from tests.messages import refuses
 from tests.snapshots import PROVENANCE, read_tensors, tiny_model_folder, tiny_run, tiny_tensors
@@ -45,7 +45,7 @@ def random_tensors(seed: int, dtype: torch.dtype) -> dict[str, Tensor]:
 
 
 def mean_of(folders: list[Path], out: Path) -> dict[str, Tensor]:
-    average(folders, out, {}, overwrite=False)
+    average(folders, out, overwrite=False, different_runs=False)
     return read_tensors(out)
 
 
@@ -94,35 +94,15 @@ def test_the_mean_of_real_models_is_a_model(tmp_path: Path) -> None:
     recipe = TrainRecipe(model=model.config)
     fields: dict[str, Json] = {"update": 1, "provenance": PROVENANCE}
     write_model(tmp_path / "one", model.state_dict(), recipe, tiny_codec(), fields, False)
-    average([tmp_path / "one"] * 3, tmp_path / "out", {}, overwrite=False)
+    average([tmp_path / "one"] * 3, tmp_path / "out", overwrite=False, different_runs=False)
     loaded = read_model(tmp_path / "out", CPU).model
     for name, tensor in model.state_dict().items():
         assert torch.equal(loaded.state_dict()[name], tensor), name
 
 
-def test_the_loaded_mean_equals_the_written_one(tmp_path: Path) -> None:
-    folders = [tmp_path / str(update) for update in (1, 2)]
-    for update, folder in enumerate(folders, 1):
-        model = tiny_model(tiny_codec())
-        for parameter in model.parameters():
-            parameter.data.mul_(update)
-        recipe = TrainRecipe(model=model.config)
-        fields: dict[str, Json] = {"update": update, "provenance": PROVENANCE}
-        write_model(folder, model.state_dict(), recipe, tiny_codec(), fields, False)
-    average(folders, tmp_path / "out", {}, overwrite=False)
-    written = read_model(tmp_path / "out", CPU)
-    loaded = load_mean(folders, CPU)
-    assert not loaded.model.training
-    assert (loaded.recipe, loaded.codec.fingerprint) == (written.recipe, written.codec.fingerprint)
-    tensors = loaded.model.state_dict()
-    assert tensors.keys() == written.model.state_dict().keys()
-    for name, tensor in written.model.state_dict().items():
-        assert bits(tensors[name]) == bits(tensor), name
-
-
 def test_the_manifest_names_the_sources_and_follows_the_newest(tmp_path: Path) -> None:
     folders = [tiny_model_folder(tmp_path / f"n{n}", n, tiny_tensors(n)) for n in (3, 9, 5)]
-    average(folders, tmp_path / "out", {}, overwrite=False)
+    average(folders, tmp_path / "out", overwrite=False, different_runs=False)
     manifest = describe_model(tmp_path / "out").manifest
     hashes = [
         describe_model(folder).manifest["files"]["model.safetensors"]["sha256"]
@@ -150,7 +130,7 @@ def test_a_line_of_descent_is_kept_only_if_all_sources_have_it(
         write_model(
             folders[-1], tiny_tensors(update), TrainRecipe(), tiny_codec(), fields, overwrite=False
         )
-    average(folders, tmp_path / "out", {}, overwrite=False)
+    average(folders, tmp_path / "out", overwrite=False, different_runs=True)
     manifest = describe_model(tmp_path / "out").manifest
     is_common = others == ("p", "p")
     assert manifest["provenance"] == {
@@ -161,17 +141,9 @@ def test_a_line_of_descent_is_kept_only_if_all_sources_have_it(
     assert of_sources == [parents.get(name) for name in (*others, "p")]
 
 
-def test_the_manifest_has_the_fields_of_the_caller(tmp_path: Path) -> None:
-    folder = tiny_model_folder(tmp_path / "one", 1, tiny_tensors(1))
-    average([folder], tmp_path / "out", {"tried": [{"last": 1}]}, overwrite=False)
-    manifest = describe_model(tmp_path / "out").manifest
-    assert manifest["tried"] == [{"last": 1}]
-    assert manifest["update"] == 1
-
-
 def test_a_mean_can_be_averaged_again(tmp_path: Path) -> None:
     folders = [tiny_model_folder(tmp_path / str(n), n, tiny_tensors(n)) for n in (1, 3)]
-    average(folders, tmp_path / "mean", {}, overwrite=False)
+    average(folders, tmp_path / "mean", overwrite=False, different_runs=False)
     mean = mean_of([tmp_path / "mean", folders[0]], tmp_path / "out")
     assert torch.equal(mean["weight"], tiny_tensors(1)["weight"] + 0.5)
 
@@ -184,10 +156,10 @@ def test_pointers_of_a_run_can_be_averaged(tmp_path: Path) -> None:
 
 def test_an_existing_output_is_replaced_only_when_asked(tmp_path: Path) -> None:
     folders = [tiny_model_folder(tmp_path / str(n), n, tiny_tensors(n)) for n in (1, 3)]
-    average(folders[:1], tmp_path / "out", {}, overwrite=False)
+    average(folders[:1], tmp_path / "out", overwrite=False, different_runs=False)
     with refuses(ConfigError, "out; --overwrite"):
-        average(folders, tmp_path / "out", {}, overwrite=False)
-    average(folders, tmp_path / "out", {}, overwrite=True)
+        average(folders, tmp_path / "out", overwrite=False, different_runs=False)
+    average(folders, tmp_path / "out", overwrite=True, different_runs=False)
     assert torch.equal(read_tensors(tmp_path / "out")["weight"], tiny_tensors(2)["weight"])
 
 
@@ -195,7 +167,7 @@ def test_parameters_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     report_everything(monkeypatch)
     messages: list[str] = []
     folders = [tiny_model_folder(tmp_path / str(n), n, tiny_tensors(n)) for n in (1, 3)]
-    average(folders, tmp_path / "out", {}, False, WorkReporter(messages.append))
+    average(folders, tmp_path / "out", False, False, WorkReporter(messages.append))
     # Tied parameters are stored once.
     assert [line.partition(", ")[0] for line in messages] == [
         "averaged 1 of 2 parameters (50%)",
@@ -277,7 +249,7 @@ def test_memory_holds_one_sum_and_one_tensor_for_any_number_of_sources(
     folder = tiny_model_folder(tmp_path / "one", 1, model)
     watch = Watch()
     monkeypatch.setattr(averaging, "open_tensors", watch.open_tensors)
-    average([folder] * count, tmp_path / "out", {}, overwrite=False)
+    average([folder] * count, tmp_path / "out", overwrite=False, different_runs=False)
     assert watch.held == [(1, 1, 0, 1), *[(1, 1, 1, 1)] * (count - 1)] * len(model)
 
 
@@ -318,12 +290,13 @@ def test_models_with_different_parameters_cannot_be_averaged(
     change(tensors)
     two = tiny_model_folder(tmp_path / "two", 2, tensors)
     with refuses(DamagedError, f"two {keys}"):
-        average([one, one, two], tmp_path / "out", {}, overwrite=False)
+        average([one, one, two], tmp_path / "out", overwrite=False, different_runs=False)
     assert not (tmp_path / "out").exists()
 
 
 def write_with(folder: Path, recipe: TrainRecipe, codec: TextCodec) -> Path:
-    write_model(folder, tiny_tensors(1), recipe, codec, {"update": 1}, overwrite=False)
+    fields: dict[str, Json] = {"update": 1, "provenance": PROVENANCE}
+    write_model(folder, tiny_tensors(1), recipe, codec, fields, overwrite=False)
     return folder
 
 
@@ -332,7 +305,7 @@ def test_models_with_different_codecs_cannot_be_averaged(tmp_path: Path) -> None
     one = write_with(tmp_path / "one", TrainRecipe(), tiny_codec())
     two = write_with(tmp_path / "two", TrainRecipe(), TextCodec("en", "de", words, words, True))
     with refuses(DamagedError, "two one codec"):
-        average([one, two], tmp_path / "out", {}, overwrite=False)
+        average([one, two], tmp_path / "out", overwrite=False, different_runs=False)
     assert not (tmp_path / "out").exists()
 
 
@@ -342,8 +315,28 @@ def test_models_with_different_configurations_cannot_be_averaged(tmp_path: Path)
     one = write_with(tmp_path / "one", recipe, tiny_codec())
     two = write_with(tmp_path / "two", other, tiny_codec())
     with refuses(DamagedError, "two one model.norm pre post"):
-        average([one, two], tmp_path / "out", {}, overwrite=False)
+        average([one, two], tmp_path / "out", overwrite=False, different_runs=False)
     assert not (tmp_path / "out").exists()
+
+
+def test_models_of_different_runs_are_averaged_only_if_asked(tmp_path: Path) -> None:
+    recipe = TrainRecipe()
+    other_seed = replace(recipe, seed=replace(recipe.seed, seed=2))
+    shorter = replace(recipe, training=replace(recipe.training, max_updates=3))
+    one = write_with(tmp_path / "one", recipe, tiny_codec())
+    resumed = write_with(tmp_path / "resumed", shorter, tiny_codec())
+    two = write_with(tmp_path / "two", other_seed, tiny_codec())
+    average([one, resumed], tmp_path / "same", overwrite=False, different_runs=False)
+    with refuses(ConfigError, "two one seed; --different-runs"):
+        average([one, two], tmp_path / "out", overwrite=False, different_runs=False)
+    assert not (tmp_path / "out").exists()
+    average([one, two], tmp_path / "out", overwrite=False, different_runs=True)
+
+
+def test_checkpoints_of_two_run_folders_are_of_different_runs(tmp_path: Path) -> None:
+    runs = [tiny_run(tmp_path / name, 1, 2) for name in "ab"]
+    with refuses(ConfigError, "b/checkpoints/00000002; --different-runs"):
+        average([runs[0].model_dir(1), runs[1].model_dir(2)], tmp_path / "out", False, False)
 
 
 def test_a_damaged_model_is_not_averaged(tmp_path: Path) -> None:
@@ -351,7 +344,7 @@ def test_a_damaged_model_is_not_averaged(tmp_path: Path) -> None:
     content = (one / "model.safetensors").read_bytes()
     (one / "model.safetensors").write_bytes(content[:-1] + b"\x7f")
     with refuses(DamagedError, "one/model.safetensors"):
-        average([one], tmp_path / "out", {}, overwrite=False)
+        average([one], tmp_path / "out", overwrite=False, different_runs=False)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -365,11 +358,11 @@ def test_a_model_that_is_not_finite_is_named_and_not_averaged(
         unchecked.setattr(model_folder, "_check_finite", lambda *_: None)
         two = tiny_model_folder(tmp_path / "two", 2, tensors)
     with refuses(DamagedError, "two bias"):
-        average([one, two, one], tmp_path / "out", {}, overwrite=False)
+        average([one, two, one], tmp_path / "out", overwrite=False, different_runs=False)
     assert not (tmp_path / "out").exists()
 
 
 def test_a_run_cannot_be_averaged(tmp_path: Path) -> None:
     tiny_run(tmp_path / "run", 1)
-    with refuses(ConfigError, "run; --last --best --try"):
-        average([tmp_path / "run"], tmp_path / "out", {}, overwrite=False)
+    with refuses(ConfigError, "run; run"):
+        average([tmp_path / "run"], tmp_path / "out", overwrite=False, different_runs=False)

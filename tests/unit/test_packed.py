@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from nmtkit.packed import Layout, pack_sequences
+from nmtkit.packed import Layout, batches_by_length, pack_sequences
 
 CPU = torch.device("cpu")
 lengths = st.lists(st.integers(1, 7), min_size=1, max_size=6)
+LENGTHS = st.lists(st.integers(1, 50), max_size=40)
 
 
 def split(values: Tensor, layout: Layout) -> list[Tensor]:
@@ -90,3 +91,25 @@ def test_packed_sequences_can_be_split_again(sequences: list[list[int]]) -> None
 def test_a_layout_without_sequences_or_with_empty_ones_is_refused(sizes: list[int]) -> None:
     with pytest.raises(AssertionError, match=r"at least one sequence|no sequence may be empty"):
         Layout(sizes, CPU)
+
+
+@given(lengths=LENGTHS, batch_tokens=st.integers(1, 200), batch_size=st.integers(1, 9))
+def test_batches_hold_everything_once_longest_first_within_both_limits(
+    lengths: list[int], batch_tokens: int, batch_size: int
+) -> None:
+    batches = list(batches_by_length(lengths, batch_tokens, batch_size))
+    order = [index for batch in batches for index in batch]
+    assert sorted(order) == list(range(len(lengths)))
+    assert [lengths[index] for index in order] == sorted(lengths, reverse=True)
+    for batch in batches:
+        assert len(batch) <= batch_size
+        assert len(batch) == 1 or len(batch) * lengths[batch[0]] <= batch_tokens
+
+
+@given(lengths=LENGTHS, batch_tokens=st.integers(1, 200), batch_size=st.integers(1, 9))
+def test_no_batch_could_take_the_next_sequence(
+    lengths: list[int], batch_tokens: int, batch_size: int
+) -> None:
+    for batch in list(batches_by_length(lengths, batch_tokens, batch_size))[:-1]:
+        num_tokens = (len(batch) + 1) * lengths[batch[0]]
+        assert len(batch) == batch_size or num_tokens > batch_tokens

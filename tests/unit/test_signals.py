@@ -3,10 +3,8 @@
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import pytest
 
@@ -55,49 +53,6 @@ def test_later_signals_do_not_interrupt_the_cleanup(later: signal.Signals) -> No
     assert cleaned_up == [later]
 
 
-@pytest.mark.parametrize("number", STOP_SIGNALS)
-def test_a_signal_that_interrupts_no_wait_is_raised_all_the_same(number: signal.Signals) -> None:
-    """It is sent to another thread, as if it had arrived just before this one began to wait."""
-    reader, writer = os.pipe()
-    waiting, ended, was_in_time = threading.Event(), threading.Event(), []
-
-    def signal_itself() -> None:
-        waiting.wait()
-        time.sleep(0.01)
-        signal.pthread_kill(threading.get_ident(), number)
-        was_in_time.append(ended.wait(WAIT_S))
-        os.write(writer, b"the wait is over")
-
-    def wait() -> None:
-        waiting.set()
-        os.read(reader, 1)
-
-    other = threading.Thread(target=signal_itself)
-    other.start()
-    try:
-        with pytest.raises(KeyboardInterrupt), ended_by_signals():
-            wait()
-        ended.set()
-        other.join()
-    finally:
-        os.close(reader)
-        os.close(writer)
-    assert was_in_time == [True]
-
-
-def test_a_child_that_lives_on_does_not_hold_up_the_end() -> None:
-    reader, writer = os.pipe()
-    with ended_by_signals():
-        child = os.fork()
-        if child == 0:
-            os.close(writer)
-            os.read(reader, 1)  # until the parent has left the context
-            os._exit(0)
-    os.close(writer)
-    os.close(reader)
-    assert os.waitpid(child, 0)[1] == 0
-
-
 def test_contexts_can_be_nested() -> None:
     def work() -> None:
         with suppress(KeyboardInterrupt), ended_by_signals():
@@ -107,22 +62,6 @@ def test_contexts_can_be_nested() -> None:
     with pytest.raises(EndedBySignal) as ended, ended_by_signals():
         work()
     assert ended.value.signal is signal.SIGHUP
-
-
-@pytest.mark.parametrize("number", STOP_SIGNALS)
-def test_handling_leaves_no_thread_and_no_file(number: signal.Signals) -> None:
-    def state() -> object:
-        return (
-            threading.active_count(),
-            sorted(Path("/proc/self/fd").iterdir()),
-            signal.getsignal(signal.SIGURG),
-        )
-
-    before = state()
-    with suppress(KeyboardInterrupt), ended_by_signals():
-        assert state() != before
-        os.kill(os.getpid(), number)
-    assert state() == before
 
 
 class SignalledWhenDeleted:

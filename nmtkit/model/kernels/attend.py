@@ -1,8 +1,8 @@
 """Attention between packed sequences, softmax(Q K^T / sqrt(K)) V, by the fastest suitable kernel.
 
-Source: paper, section 3.2.1, equation 1. On GPUs that support it, flash attention reads the packed
-tokens of long sentences (flash.py). Within a window, attention runs over blocks of packed tokens
-(window.py). Otherwise tokens are unpacked to a padded block (padded.py).
+Source: paper, section 3.2.1, equation 1. Flash attention, on GPUs that support it, and attention
+within a window read the packed tokens (unpadded.py). Otherwise tokens are unpacked to a padded
+block (padded.py).
 
 Shapes: X, Y packed tokens of keys and of queries; B sentences; W rows of a sentence; T, S longest
 sequence of queries and of keys; H heads; K, U key and value size of a head; C positions of a step.
@@ -14,10 +14,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nmtkit.model.kernels import flash, padded
-from nmtkit.model.kernels import window as windowed
+from nmtkit.model.kernels import padded, unpadded
 from nmtkit.model.kernels.padded import heads_first, split_heads
-from nmtkit.model.kernels.window import CAUSAL, FULL, UNLIMITED, Window, self_attention_window
+from nmtkit.model.kernels.unpadded import CAUSAL, FULL, UNLIMITED, Window, self_attention_window
 from nmtkit.packed import Layout
 
 __all__ = (
@@ -76,13 +75,15 @@ def attend(projections: Sequence[Projection], heads: int, window: Window, dropou
     queries, values = projections[0], projections[-1]
     head_sizes = queries.sizes[0] // heads, values.sizes[-1] // heads  # K, U
     layouts = queries.layout, values.layout
-    is_flash = flash.is_supported(
+    is_flash = unpadded.is_flash_supported(
         queries.values.device, queries.values.dtype, head_sizes, dropout
-    ) and (window.is_limited or flash.is_faster(layouts))
+    ) and (window.is_limited or unpadded.is_flash_faster(layouts))
     if is_flash:
-        context = flash.attend(*_by_head(projections, heads), layouts, window)
+        context = unpadded.attend_flash(*_by_head(projections, heads), layouts, window)
     elif window.is_limited:
-        context = windowed.attend(*_by_head(projections, heads), queries.layout, window, dropout)
+        context = unpadded.attend_in_window(
+            *_by_head(projections, heads), queries.layout, window, dropout
+        )
     else:
         context = _attend_padded(projections, heads, window, dropout)
     return context.flatten(1)  # (Y, H, U) -> (Y, HU)

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmtkit.model.kernels.product_sizes import BLOCK_ROWS, INFERENCE_SIZES, padded_size
+from nmtkit.model.kernels.training import BLOCK_ROWS, INFERENCE_SIZES, padded_size
 from nmtkit.runtime.processor import is_intel
 
 Function = Callable[[Tensor], Tensor]

@@ -12,8 +12,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nmtkit.model.kernels.dropout import apply_dropout_mask, draw_dropout_mask
-from nmtkit.model.kernels.low_precision import is_low_precision_on_cpu
+from nmtkit.model.kernels.training import (
+    apply_dropout_mask,
+    draw_dropout_mask,
+    is_low_precision_on_cpu,
+)
 
 MAX_STORED_WEIGHTS = 320 * 320
 """Largest T times S for which training in low precision on a CPU stores the attention weights.

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from nmtkit.errors import ConfigError, DataError
+from nmtkit.errors import DataError
 from nmtkit.parsing.evalb.parameters import Parameters
 from nmtkit.parsing.linearize import ANY_TAG
 
@@ -72,14 +72,26 @@ class Sentence:
     problems: list[str]
 
 
-class Percentages:
-    """EVALB's percentages of the counts that a subclass holds, one sentence or many; 0 of none."""
+@dataclass(frozen=True)
+class Matches:
+    """EVALB's counts of a sentence or of many; percentages are 0 if nothing is counted.
 
-    matched: int
-    gold: int
-    parsed: int
-    words: int
-    correct_tags: int
+    Attributes:
+        matched: number of brackets in both; this and the next five are 0 if the words differ.
+        gold, parsed: number of brackets of each.
+        crossing: number of brackets of the parse that overlap a gold bracket without nesting.
+        words, correct_tags: number of words, and of those with the right tag.
+        all_gold, all_parsed: number of brackets of each, also if the words differ.
+    """
+
+    matched: int = 0
+    gold: int = 0
+    parsed: int = 0
+    crossing: int = 0
+    words: int = 0
+    correct_tags: int = 0
+    all_gold: int = 0
+    all_parsed: int = 0
 
     @property
     def recall(self) -> float:
@@ -97,8 +109,8 @@ class Percentages:
         return percent(self.correct_tags, self.words)
 
 
-@dataclass(frozen=True)
-class Comparison(Percentages):
+@dataclass(frozen=True, kw_only=True)
+class Comparison(Matches):
     """EVALB's result for a sentence.
 
     Attributes:
@@ -106,25 +118,12 @@ class Comparison(Percentages):
         status: SCORED, ERROR or SKIPPED.
         problems: EVALB's messages, those about the gold tree first.
         num_gold_problems: number of messages about the gold tree.
-        matched: number of brackets in both; this and the following are 0 if the words differ.
-        gold, parsed: number of brackets of each.
-        crossing: number of brackets of the parse that overlap a gold bracket without nesting.
-        words, correct_tags: number of words, and of those with the right tag.
-        all_gold, all_parsed: number of brackets of each, also if the words differ.
     """
 
     length: int
     status: int
     problems: Sequence[str]
     num_gold_problems: int
-    matched: int
-    gold: int
-    parsed: int
-    crossing: int
-    words: int
-    correct_tags: int
-    all_gold: int
-    all_parsed: int
 
 
 def compare_lines(
@@ -166,23 +165,18 @@ def within_max_error(
         yield comparison
 
 
-def check_one_reference(count: int) -> None:
-    """Raise ConfigError if there is more than one reference."""
-    if count > 1:
-        raise ConfigError(
-            f"trees are compared with one reference, and there are {count}; give one "
-            "[metric brackets]"
-        )
-
-
 def compare(gold_line: str, parsed_line: str, parameters: Parameters) -> Comparison:
     """Compare a parse with its gold tree."""
     gold = read_sentence(gold_line, parameters, ())
     parsed = read_sentence(parsed_line, parameters, _gold_tags(gold_line, parsed_line, parameters))
-    problems, num_gold = [*gold.problems, *parsed.problems], len(gold.problems)
     gold_spans, spans = _counted(gold, parameters), _counted(parsed, parameters)
     refused = Comparison(
-        gold.length, SKIPPED, problems, num_gold, 0, 0, 0, 0, 0, 0, len(gold_spans), len(spans)
+        length=gold.length,
+        status=SKIPPED,
+        problems=[*gold.problems, *parsed.problems],
+        num_gold_problems=len(gold.problems),
+        all_gold=len(gold_spans),
+        all_parsed=len(spans),
     )
     if not parsed.words:
         return refused
@@ -191,13 +185,11 @@ def compare(gold_line: str, parsed_line: str, parameters: Parameters) -> Compari
         gold_spans, spans = _counted(gold, parameters), _counted(parsed, parameters)
     difference = _difference(gold.words, parsed.words, parameters)
     if difference:
-        return replace(refused, status=ERROR, problems=[*problems, difference])
+        return replace(refused, status=ERROR, problems=[*refused.problems, difference])
     pairs_of_tags = zip(gold.tags, parsed.tags, strict=True)
-    return Comparison(
-        length=gold.length,
-        status=ERROR if problems else SCORED,
-        problems=problems,
-        num_gold_problems=num_gold,
+    return replace(
+        refused,
+        status=ERROR if refused.problems else SCORED,
         matched=_num_matches(gold_spans, spans, parameters),
         gold=len(gold_spans),
         parsed=len(spans),

@@ -2,20 +2,27 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, fields
+from functools import cache, partial
 
 from nmtkit.config.metrics import MetricInfo, MetricsConfig
-from nmtkit.evaluation.input_checks import line_warnings, untranslated_warnings
-from nmtkit.evaluation.metric import LineReport, Metric, Output
-from nmtkit.evaluation.texts import Texts
+from nmtkit.evaluation.metric import (
+    LineReport,
+    Metric,
+    Output,
+    Result,
+    Statistics,
+    check_one_reference,
+)
+from nmtkit.evaluation.texts import Texts, line_warnings, untranslated_warnings
 from nmtkit.parsing.evalb.comparison import (
     Comparison,
-    check_one_reference,
+    compare,
     compare_lines,
     leaves,
     read_sentence,
+    within_max_error,
 )
 from nmtkit.parsing.evalb.parameters import COLLINS, Parameters, parameters_of
 from nmtkit.parsing.evalb.report import (
@@ -27,12 +34,11 @@ from nmtkit.parsing.evalb.report import (
     format_summary,
     sum_counts,
 )
+from nmtkit.parsing.treebank import UNCLEAN_ROOTS
 from nmtkit.progress.counting import WorkReporter
 from nmtkit.version import __version__
 
 _OUTER_BRACKET = re.compile(r"\s*\(([^\s()]*)")
-_UNCLEAN_ROOTS = ("", "ROOT", "S1")
-"""Outer brackets of treebanks and of other tools; unlike TOP, they count."""
 
 
 def make_bracket_metrics(info: MetricInfo, config: MetricsConfig) -> list[Metric]:
@@ -42,12 +48,15 @@ def make_bracket_metrics(info: MetricInfo, config: MetricsConfig) -> list[Metric
         ConfigError, DataError: see `parameters_of`.
     """
     # Only making a metric imports sacreBLEU.
-    from nmtkit.parsing.evalb.scorer import make_bracket_scorers
+    from nmtkit.evaluation.summed_metric import SummedMetric, describe
 
     def words(line: str) -> str:
         return " ".join(leaves(line, parameters))
 
     parameters = parameters_of(config.prm)
+    # Each pair of trees is compared once for both metrics.
+    count = partial(_count, parameters, cache(partial(compare, parameters=parameters)))
+    f1 = SummedMetric("F1", count, partial(_score, parameters.cutoff_length))
     return [
         Metric(
             name=scorer.name,
@@ -56,10 +65,50 @@ def make_bracket_metrics(info: MetricInfo, config: MetricsConfig) -> list[Metric
             line_scorer=scorer,
             marks=_signature_entries(parameters),
             text_of=words,
-            describe=_describe,
+            describe=describe,
         )
-        for scorer in make_bracket_scorers(parameters)
+        for scorer in (f1, SummedMetric("strict F1", count, _score_strictly))
     ]
+
+
+def _count(
+    parameters: Parameters,
+    compare_pair: Callable[[str, str], Comparison],
+    parses: Iterable[str],
+    references: Sequence[Sequence[str]],
+) -> Statistics:
+    """Return per sentence its counts, then the same again if it is short, otherwise zeros."""
+    check_one_reference(references, "trees", "brackets")
+    pairs = zip(references[0], parses, strict=True)
+    statistics: Statistics = []
+    for one in within_max_error((compare_pair(*pair) for pair in pairs), parameters):
+        counts = count_sentence(one)
+        short = counts if one.length <= parameters.cutoff_length else Counts()
+        statistics.append([*map(int, (*astuple(counts), *astuple(short)))])
+    return statistics
+
+
+def _totals(sums: Sequence[int | float]) -> tuple[Counts, Counts]:
+    """Return the counts of all sentences and of short ones."""
+    numbers, num_fields = [*map(int, sums)], len(fields(Counts))
+    return Counts(*numbers[:num_fields]), Counts(*numbers[num_fields:])
+
+
+def _score(cutoff_length: int, sums: Sequence[int | float]) -> Result:
+    counts, short = _totals(sums)
+    details = (
+        f"recall = {counts.recall:.2f} precision = {counts.precision:.2f} "
+        f"complete = {counts.complete_match:.2f} crossing = {counts.average_crossing:.2f} "
+        f"tagging = {counts.tagging_accuracy:.2f} (sentences = {counts.sentences} "
+        f"errors = {counts.errors} skipped = {counts.skipped} "
+        f"F1<={cutoff_length} = {short.f1:.2f})"
+    )
+    return counts.f1, details, {**counts.figures(), "short": short.figures()}
+
+
+def _score_strictly(sums: Sequence[int | float]) -> Result:
+    counts, _ = _totals(sums)
+    return counts.strict_f1, "", {}
 
 
 def evalb_report(config: MetricsConfig) -> LineReport:
@@ -106,7 +155,7 @@ def compare_trees(texts: Texts, parameters: Parameters) -> Iterator[Comparison]:
         DataError: see `compare_lines`; raised while iterating.
     """
     system = texts.only_system()
-    check_one_reference(len(texts.references))
+    check_one_reference(texts.references, "trees", "brackets")
     gold = texts.references[0]
 
     def comparisons() -> Iterator[Comparison]:
@@ -126,10 +175,8 @@ def parse_warnings(texts: Texts) -> Iterator[str]:
     )
 
     def is_unclean(line: str, index: int) -> bool:
-        parsed, right = map(_OUTER_BRACKET.match, (line, gold[index]))
-        if not parsed or not right or parsed[1] == right[1]:
-            return False
-        return parsed[1] in _UNCLEAN_ROOTS or right[1] in _UNCLEAN_ROOTS
+        labels = {match[1] for match in map(_OUTER_BRACKET.match, (line, gold[index])) if match}
+        return len(labels) == 2 and not labels.isdisjoint(UNCLEAN_ROOTS)  # unlike TOP, they count
 
     for system in texts.systems:
         yield from line_warnings(
@@ -139,10 +186,6 @@ def parse_warnings(texts: Texts) -> Iterator[str]:
             "sides with `nmtkit trees clean`",
         )
         yield from untranslated_warnings(system, gold)
-
-
-def _describe(score: Any) -> tuple[str, Mapping[str, Any]]:
-    return score.details, score.figures
 
 
 def _signature_entries(parameters: Parameters) -> Mapping[str, str]:

@@ -1,10 +1,10 @@
 """EVALB: counts and scores of a text, and the report in EVALB's exact format."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from typing import Any
 
-from nmtkit.parsing.evalb.comparison import ERROR, SCORED, SKIPPED, Comparison, Percentages, percent
+from nmtkit.parsing.evalb.comparison import ERROR, SCORED, SKIPPED, Comparison, Matches, percent
 
 _FEW_CROSSING = 2
 _RULE = "=" * 76
@@ -16,32 +16,23 @@ HEAD = (
 
 
 @dataclass(frozen=True)
-class Counts(Percentages):
-    """Sums over sentences. Scores range from 0 to 100; they are 0 if nothing is counted.
+class Counts(Matches):
+    """Sums over sentences; except `all_gold` and `all_parsed`, of those that are scored.
+
+    Scores range from 0 to 100; they are 0 if nothing is counted.
 
     Attributes:
         sentences, errors, skipped: numbers of all sentences, of errors, of parses without words.
-        matched, gold, parsed, crossing, words, correct_tags: see `Comparison`; sums over sentences
-            that are neither errors nor skipped.
-        complete: sentences in which all brackets of both trees match.
-        no_crossing, few_crossing: sentences with no crossing bracket, with at most two.
-        all_gold, all_parsed: brackets of all sentences.
+        complete: scored sentences in which all brackets of both trees match.
+        no_crossing, few_crossing: scored ones with no crossing bracket, with at most two.
     """
 
     sentences: int = 0
     errors: int = 0
     skipped: int = 0
-    matched: int = 0
-    gold: int = 0
-    parsed: int = 0
     complete: int = 0
-    crossing: int = 0
     no_crossing: int = 0
     few_crossing: int = 0
-    words: int = 0
-    correct_tags: int = 0
-    all_gold: int = 0
-    all_parsed: int = 0
 
     @property
     def valid(self) -> int:
@@ -96,42 +87,31 @@ class Counts(Percentages):
             "skipped": self.skipped,
         }
 
-    def as_list(self) -> list[int]:
-        """Return the sums, in the order of the fields."""
-        return [getattr(self, one.name) for one in fields(self)]
-
 
 def count_sentence(comparison: Comparison) -> Counts:
     """Return the counts of one sentence."""
-    all_gold, all_parsed = comparison.all_gold, comparison.all_parsed
-    if comparison.status != SCORED:
-        return Counts(
-            sentences=1,
-            errors=comparison.status == ERROR,
-            skipped=comparison.status == SKIPPED,
-            all_gold=all_gold,
-            all_parsed=all_parsed,
-        )
-    return Counts(
+    one = comparison
+    counts = Counts(
         sentences=1,
-        matched=comparison.matched,
-        gold=comparison.gold,
-        parsed=comparison.parsed,
-        complete=comparison.gold == comparison.parsed == comparison.matched,
-        crossing=comparison.crossing,
-        no_crossing=comparison.crossing == 0,
-        few_crossing=comparison.crossing <= _FEW_CROSSING,
-        words=comparison.words,
-        correct_tags=comparison.correct_tags,
-        all_gold=all_gold,
-        all_parsed=all_parsed,
+        errors=one.status == ERROR,
+        skipped=one.status == SKIPPED,
+        all_gold=one.all_gold,
+        all_parsed=one.all_parsed,
+    )
+    if one.status != SCORED:
+        return counts
+    return replace(
+        counts,
+        **{field.name: getattr(one, field.name) for field in fields(Matches)},
+        complete=one.gold == one.parsed == one.matched,
+        no_crossing=one.crossing == 0,
+        few_crossing=one.crossing <= _FEW_CROSSING,
     )
 
 
 def sum_counts(counts: Iterable[Counts]) -> Counts:
     """Return the sum of counts."""
-    columns = zip(*(one.as_list() for one in counts), strict=True)
-    return Counts(*map(sum, columns))
+    return Counts(*map(sum, zip(*map(astuple, counts), strict=True)))
 
 
 def format_row(number: int, comparison: Comparison) -> str:
@@ -152,8 +132,17 @@ def format_row(number: int, comparison: Comparison) -> str:
 
 def as_object(comparison: Comparison) -> dict[str, Any]:
     """Return the result for a sentence as an object for JSON."""
-    figures = {"recall": comparison.recall, "precision": comparison.precision}
-    return {**asdict(comparison), **figures, "tagging_accuracy": comparison.tagging_accuracy}
+    one = comparison
+    return {
+        "length": one.length,
+        "status": one.status,
+        "problems": one.problems,
+        "num_gold_problems": one.num_gold_problems,
+        **{field.name: getattr(one, field.name) for field in fields(Matches)},
+        "recall": one.recall,
+        "precision": one.precision,
+        "tagging_accuracy": one.tagging_accuracy,
+    }
 
 
 def format_summary(counts: Counts, short: Counts, cutoff_length: int) -> list[str]:

@@ -1,4 +1,6 @@
-"""SVG drawings of a selection, black on white, for papers.
+"""SVG drawings of attention: pictures of a selection, for papers, and drawings for the page.
+
+A drawing of the page has no weights: its script adds them as `_head` and `_squares` do here.
 
 Lines are drawn as in the paper's figures 3 to 5: queries on the left, keys on the right, one colour
 per head. The opacity of a line is the weight, or its square root if one word is selected.
@@ -9,16 +11,156 @@ colour-blind readers can distinguish them. The legend also numbers the heads.
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from nmtkit.reporting.attention.selection import Selection
-from nmtkit.reporting.svg_text import INK, MUTED, PAPER, columns, xml_text
+from torch import Tensor
+
+from nmtkit.config.attention import SelectionConfig
+from nmtkit.config.problems import suggestion
+from nmtkit.decoding.alignment import aligning_layer
+from nmtkit.errors import ConfigError
+from nmtkit.reporting.attention.sentences import AttentionMap, Sentence
+from nmtkit.reporting.svg import INK, MUTED, PAPER, xml_text
+from nmtkit.reporting.svg import columns as columns_of
+
+_SIDES = {
+    "encoder": ("source", "source"),
+    "decoder": ("target", "target"),
+    "memory": ("target", "source"),
+}
+"""The sentences that attend, and that are attended to."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Attention weights to draw.
+
+    Attributes:
+        kind: "encoder", "decoder" or "memory".
+        layer: the layer, counted from 1.
+        num_layers: number of layers of the model's stack.
+        heads: the heads, counted from 1, ascending.
+        num_heads: number of heads of the model.
+        rows, columns: the words or subwords that attend, and that are attended to.
+        weights: (heads, rows, columns).
+        word: index of the only row whose lines are drawn; None = all rows.
+    """
+
+    kind: str
+    layer: int
+    num_layers: int
+    heads: tuple[int, ...]
+    num_heads: int
+    rows: Sequence[str]
+    columns: Sequence[str]
+    weights: Tensor
+    word: int | None
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """The sentences of the rows and of the columns: "source" or "target"."""
+        return _SIDES[self.kind]
+
+    @property
+    def title(self) -> str:
+        """The caption: kind of attention, layer and heads."""
+        numbers = ", ".join(map(str, self.heads))
+        heads = f"head {numbers}" if len(self.heads) == 1 else f"heads {numbers}"
+        if len(self.heads) == self.num_heads > 1:
+            heads = f"all {self.num_heads} heads"
+        kind = "cross-attention" if self.kind == "memory" else f"{self.kind} self-attention"
+        return f"{kind}, layer {self.layer} of {self.num_layers}, {heads}"
+
+
+def select(sentence: Sentence, config: SelectionConfig) -> Selection:
+    """Select the attention weights that a configuration names.
+
+    Raises:
+        ConfigError: the sentence has no such attention, layer, head or word.
+    """
+    attention = _attention(sentence, config.attention)
+    num_layers, num_heads = attention.weights.shape[:2]
+    layer = config.layer or aligning_layer(num_layers) + 1
+    if layer > num_layers:
+        raise ConfigError(
+            f"layer ({layer}): {attention.kind} attention has {_counted(num_layers, 'layer')}; "
+            f"give 1 to {num_layers} [selection.layer]"
+        )
+    given = {int(head) for head in config.heads.split(",") if head}
+    heads = tuple(sorted(given)) or tuple(range(1, num_heads + 1))
+    if heads[-1] > num_heads:
+        raise ConfigError(
+            f"heads ({heads[-1]}): the model has {_counted(num_heads, 'head')}; give numbers "
+            f"from 1 to {num_heads} [selection.heads]"
+        )
+    is_joined = config.join_subwords
+    rows = attention.rows.words if is_joined else attention.rows.pieces
+    weights = (attention.joined if is_joined else attention.weights)[layer - 1]
+    return Selection(
+        kind=attention.kind,
+        layer=layer,
+        num_layers=num_layers,
+        heads=heads,
+        num_heads=num_heads,
+        rows=rows,
+        columns=attention.columns.words if is_joined else attention.columns.pieces,
+        weights=weights[[head - 1 for head in heads]],
+        word=_row_index(config.word, rows),
+    )
+
+
+def _attention(sentence: Sentence, kind: str) -> AttentionMap:
+    if kind == "auto":
+        return sentence.attentions[-1]
+    for attention in sentence.attentions:
+        if attention.kind == kind:
+            return attention
+    raise ConfigError(
+        f"attention ({kind}): the line has no translation; add it after a tab, or add "
+        "--translate [selection.attention]"
+    )
+
+
+def _row_index(word: str, rows: Sequence[str]) -> int | None:
+    """Return the index of the row with a text, or at a position counted from 1."""
+    if not word:
+        return None
+    words = [row.strip("\u2581") for row in rows]
+    found = [index for index, row in enumerate(words) if row == word]
+    numbers = ", ".join(str(index + 1) for index in found)
+    at = f"word ({word!r}) is at position{'s' * (len(found) > 1)} {numbers}"
+    if word.isdecimal() and 1 <= int(word) <= len(rows):
+        index = int(word) - 1
+        if not found or index in found:
+            return index
+        raise ConfigError(
+            f"{at}, but position {index + 1} has {words[index]!r}; give the position with a zero "
+            f"in front, such as 0{found[0] + 1} [selection.word]"
+        )
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ConfigError(f"{at}; give one of these numbers [selection.word]")
+    raise ConfigError(
+        f"word ({word!r}) is none of the {len(rows)} that attend; {suggestion(word, rows)} "
+        "[selection.word]"
+    )
+
+
+def _counted(number: int, unit: str) -> str:
+    return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
+
 
 # Pixels.
-_ROW, _CHARACTER, _CAPTION_CHARACTER, _GAP = 22, 9, 7.5, 10
+_LARGEST_ROW, _SMALLEST_ROW, _LONGEST_SIDE = 22, 12, 720
+_LARGEST_FONT = 15
+_CHARACTER, _CAPTION_CHARACTER, _GAP = 0.6, 7.5, 10
+"""The widths of a letter: of a word, in units of its font; of a caption, in pixels."""
+_WIDER = 0.6
+"""What a wide letter has more than others, in letters."""
 _LINES_WIDTH = 260
 """The width of the area of the lines, between the two columns of words."""
-_CELL = 22
-_CAPTION = 30
+_CAPTION, _LEGEND, _HEADING = 30, 22, 22
 _STEP = 2
 """The vertical distance between the lines of two heads, so that none hides another."""
 _MARK = 9
@@ -44,10 +186,39 @@ _ON_BLACK = (
 )  # fmt: skip
 
 _STYLE = (
-    f"text {{ font: 15px system-ui, 'DejaVu Sans', 'Noto Sans', sans-serif; fill: {INK}; }} "
-    "text.chosen { font-weight: bold; } .space { fill-opacity: 0.4; } "
+    f"text {{ font-family: system-ui, 'DejaVu Sans', 'Noto Sans', sans-serif; fill: {INK}; }} "
+    "text.chosen { font-weight: bold; } .space { fill-opacity: 0.4; } .frame { stroke: #d9dee3; } "
     f"text.caption {{ font-size: 13px; fill: {MUTED}; }}"
 )
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A drawing without its weights: the words, and the place of the weights.
+
+    Attributes:
+        size: the height of a row; in a matrix, the width of a column, too.
+        left, right, top: where the weights are.
+        width, height: the size of the whole drawing.
+        elements: the words, the names of the sides and, of a matrix, the scale.
+    """
+
+    size: int
+    left: float
+    right: float
+    top: float
+    width: float
+    height: float
+    elements: Sequence[str]
+
+    def svg(self, attributes: str, width: float, elements: Sequence[str]) -> str:
+        """Return elements as an SVG element of the height of the frame."""
+        size = f'width="{width:.0f}" height="{self.height:.0f}"'
+        opening = (
+            f'<svg {attributes} {size} viewBox="0 0 {width:.0f} {self.height:.0f}" '
+            f'font-size="{_font(self.size)}">'
+        )
+        return "\n".join([opening, *elements, "</svg>"]) + "\n"
 
 
 def draw(selection: Selection, drawing: str) -> str:
@@ -57,19 +228,49 @@ def draw(selection: Selection, drawing: str) -> str:
         selection: what to draw.
         drawing: "lines" or "matrix".
     """
-    width, height, elements = _matrix(selection) if drawing == "matrix" else _lines(selection)
-    width = max(width, _GAP + _caption_width(selection.title))
-    size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
-        f"<title>{xml_text(selection.title)}</title>",
+    kind, rows, columns = selection.kind, selection.rows, selection.columns
+    heads = selection.heads
+    elements: list[str] = []
+    end_of_legend = 0
+    if drawing == "matrix":
+        ink = color_of(heads[0]) if len(heads) == 1 else color_of(1)
+        label = "weight" if len(heads) == 1 else f"mean weight of {len(heads)} heads"
+        frame = _matrix(kind, rows, columns, _CAPTION, ink, label)
+        elements += _squares(selection.weights.mean(0), frame, ink)
+    else:
+        elements += _legend(heads)
+        frame = _lines(kind, rows, columns, _CAPTION + _LEGEND * bool(elements), selection.word)
+        elements += [_head(selection, index, frame) for index in range(len(heads))]
+        end_of_legend = 2 * _GAP + _SWATCH * len(heads)
+    width = max(frame.width, end_of_legend, _GAP + _caption_width(selection.title))
+    title = xml_text(selection.title)
+    heading = [
+        f"<title>{title}</title>",
         f"<style>{_STYLE}</style>",
-        f'<rect width="{width:.0f}" height="{height:.0f}" fill="{PAPER}"/>',
-        f'<text class="caption" x="{_GAP}" y="18">{xml_text(selection.title)}</text>',
-        *elements,
-        "</svg>",
+        f'<rect width="{width:.0f}" height="{frame.height:.0f}" fill="{PAPER}"/>',
+        _caption(_GAP, 18, "start", title),
     ]
-    return "\n".join(parts) + "\n"
+    attributes = 'xmlns="http://www.w3.org/2000/svg" role="img"'
+    return frame.svg(attributes, width, [*heading, *elements, *frame.elements])
+
+
+def without_weights(drawing: str, kind: str, rows: Sequence[str], columns: Sequence[str]) -> str:
+    """Return a drawing as an SVG element to whose group "weights" a script adds the weights.
+
+    Args:
+        drawing: "lines" or "matrix".
+        kind: "encoder", "decoder" or "memory".
+        rows, columns: the words that attend, and that are attended to.
+    """
+    if drawing == "matrix":
+        frame = _matrix(kind, rows, columns, 0, "currentColor", "weight")
+    else:
+        frame = _lines(kind, rows, columns, 0, None)
+    place = f'data-size="{frame.size}" data-left="{frame.left}" data-right="{frame.right}"'
+    attributes = f'class="{drawing}" {place} data-top="{frame.top}"'
+    return frame.svg(
+        attributes, frame.width, ['<g class="weights" fill="currentColor"/>', *frame.elements]
+    )
 
 
 def color_of(head: int) -> str:
@@ -90,40 +291,45 @@ def color_variables() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _lines(selection: Selection) -> tuple[float, float, list[str]]:
-    """Draw lines between two columns; return width, height and elements."""
-    legend = list(_legend(selection.heads))
-    heading = _CAPTION + _ROW * bool(legend)
-    top = heading + _ROW
-    rows, columns = selection.sides
-    left = _GAP + _width([*selection.rows, rows])
+def _lines(
+    kind: str, rows: Sequence[str], columns: Sequence[str], heading: float, chosen: int | None
+) -> Frame:
+    """Return the frame of lines between two columns of words, below a heading."""
+    size = _row_size(rows, columns)
+    top = heading + _HEADING
+    names = _SIDES[kind]
+    left = _GAP + max(_width(rows, size), _caption_width(names[0]))
     right = left + 2 * _GAP + _LINES_WIDTH
-    end_of_legend = _GAP + _SWATCH * len(selection.heads)
-    width = max(right + _width([*selection.columns, columns]), end_of_legend) + _GAP
     sides = [
-        _caption(place, heading + _ROW / 2 + 5, anchor, text)
+        _caption(place, heading + _HEADING / 2 + 5, anchor, text)
         for place, anchor, text in (
-            (left, "end", rows),
+            (left, "end", names[0]),
             ((left + right) / 2, "middle", "attends to \u2192"),
-            (right, "start", columns),
+            (right, "start", names[1]),
         )
     ]
-    height = top + _ROW * max(len(selection.rows), len(selection.columns)) + _GAP
     words = [
-        *_column(selection.rows, left, top, "end", selection.word),
-        *_column(selection.columns, right, top, "start", None),
+        *_column("row", rows, left, top, size, chosen),
+        *_column("column", columns, right, top, size, None),
     ]
-    heads = [_head(selection, index, left + _GAP, top) for index in range(len(selection.heads))]
-    return width, height, [*legend, *sides, *heads, *words]
+    return Frame(
+        size,
+        left + _GAP,
+        right - _GAP,
+        top,
+        right + max(_width(columns, size), _caption_width(names[1])) + _GAP,
+        top + size * max(len(rows), len(columns)) + _GAP,
+        [*sides, *words],
+    )
 
 
-def _head(selection: Selection, index: int, left: float, top: float) -> str:
+def _head(selection: Selection, index: int, frame: Frame) -> str:
     """Draw the lines of a selected head; with a selected word, also marks at their ends."""
-    num_heads, word = len(selection.heads), selection.word
+    num_heads, word, size = len(selection.heads), selection.word, frame.size
     mark = 0.0 if word is None else min(_MARK, _LINES_WIDTH / 3 / num_heads)
-    right = left + _LINES_WIDTH - mark * num_heads
-    step = min(_STEP, _ROW / 2 / num_heads)
-    first = top + _ROW / 2 + (index - (num_heads - 1) / 2) * step
+    right = frame.right - mark * num_heads
+    step = min(_STEP, size / 2 / num_heads)
+    first = frame.top + size / 2 + (index - (num_heads - 1) / 2) * step
     weights = selection.weights[index]
     color = color_of(selection.heads[index])
     elements = []
@@ -133,27 +339,31 @@ def _head(selection: Selection, index: int, left: float, top: float) -> str:
             continue
         weight = weights[row, column].item()
         strength = weight if word is None else _darkness(weight)
-        start, end = first + _ROW * row, first + _ROW * column
+        start, end = first + size * row, first + size * column
         elements.append(
-            f'<path d="M{left:.1f},{start:.1f} L{right:.1f},{end:.1f}" '
+            f'<path d="M{frame.left:.1f},{start:.1f} L{right:.1f},{end:.1f}" '
             f'stroke-opacity="{strength:.2f}" stroke-width="{1 + 2 * strength:.1f}"/>'
         )
         if word is not None:
             elements.append(
-                f'<rect x="{right + mark * index:.1f}" y="{top + _ROW * column + 2}" '
-                f'width="{max(_MIN_MARK, mark - 1):.1f}" height="{_ROW - 4}" stroke="none" '
+                f'<rect x="{right + mark * index:.1f}" y="{frame.top + size * column + 2}" '
+                f'width="{max(_MIN_MARK, mark - 1):.1f}" height="{size - 4}" stroke="none" '
                 f'fill-opacity="{strength:.2f}"/>'
             )
     return f'<g stroke="{color}" fill="{color}">{"".join(elements)}</g>'
 
 
 def _column(
-    words: Sequence[str], x: float, top: float, anchor: str, chosen: int | None
+    side: str, words: Sequence[str], x: float, top: float, size: int, chosen: int | None
 ) -> Iterator[str]:
+    anchor = "end" if side == "row" else "start"
     for index, word in enumerate(words):
         kind = ' class="chosen"' if index == chosen else ""
-        y = top + _ROW * (index + 0.5) + 5
-        yield f'<text x="{x:.1f}" y="{y:.0f}" text-anchor="{anchor}"{kind}>{_word(word)}</text>'
+        y = top + size * (index + 0.5) + _font(size) / 3
+        yield (
+            f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{kind} data-{side}="{index}">'
+            f"{_word(word)}</text>"
+        )
 
 
 def _legend(heads: Sequence[int]) -> Iterator[str]:
@@ -170,51 +380,54 @@ def _legend(heads: Sequence[int]) -> Iterator[str]:
         )
 
 
-def _matrix(selection: Selection) -> tuple[float, float, list[str]]:
-    """Draw a square per pair of words, the mean of the heads; return width, height and elements."""
-    left = _ROW + 2 * _GAP + _width(selection.rows)
-    top = _CAPTION + _ROW + 2 * _GAP + _width(selection.columns)
-    right = left + _CELL * len(selection.columns)
-    bottom = top + _CELL * len(selection.rows)
-    ink = color_of(selection.heads[0]) if len(selection.heads) == 1 else color_of(1)
-    weights = selection.weights.mean(0)
+def _matrix(
+    kind: str, rows: Sequence[str], columns: Sequence[str], heading: float, ink: str, label: str
+) -> Frame:
+    """Return the frame of a matrix, below a heading, with a scale in a colour with a label."""
+    size = _row_size(rows, columns)
+    left = _HEADING + 2 * _GAP + _width(rows, size)
+    top = heading + _HEADING + 2 * _GAP + _width(columns, size)
+    right, bottom = left + size * len(columns), top + size * len(rows)
+    middle = _font(size) / 3
     names = [
-        f'<text x="{left - _GAP}" y="{top + _CELL * (index + 0.5) + 5:.0f}" text-anchor="end">'
-        f"{_word(word)}</text>"
-        for index, word in enumerate(selection.rows)
-    ] + [
-        f'<text transform="translate({left + _CELL * (index + 0.5) + 5:.1f},{top - _GAP}) '
-        f'rotate(-90)">{_word(word)}</text>'
-        for index, word in enumerate(selection.columns)
+        *_column("row", rows, left - _GAP, top, size, None),
+        *(
+            f'<text transform="translate({left + size * (index + 0.5) + middle:.1f},'
+            f'{top - _GAP:.1f}) rotate(-90)" data-column="{index}">{_word(word)}</text>'
+            for index, word in enumerate(columns)
+        ),
     ]
-    cells = []
-    for row, column in (weights >= _MIN_WEIGHT).nonzero().tolist():
-        darkness = _darkness(weights[row, column].item())
-        cells.append(
-            f'<rect x="{left + _CELL * column}" y="{top + _CELL * row}" width="{_CELL}" '
-            f'height="{_CELL}" fill="{ink}" fill-opacity="{darkness:.2f}"/>'
-        )
     frame = (
-        f'<rect x="{left}" y="{top}" width="{right - left}" height="{bottom - top}" fill="none" '
-        'stroke="#d9dee3"/>'
+        f'<rect class="frame" x="{left}" y="{top}" width="{right - left}" '
+        f'height="{bottom - top}" fill="none"/>'
     )
-    rows = f"\u2190 {selection.sides[0]} (attends)"
-    columns = f"{selection.sides[1]} (attended to) \u2192"
+    attends = f"\u2190 {_SIDES[kind][0]} (attends)"
+    attended = f"{_SIDES[kind][1]} (attended to) \u2192"
     sides = [
         f'<g transform="translate({_GAP + 10},{top}) rotate(-90)">'
-        f"{_caption(0, 0, 'end', rows)}</g>",
-        _caption(left, _CAPTION + 15, "start", columns),
+        f"{_caption(0, 0, 'end', attends)}</g>",
+        _caption(left, heading + 15, "start", attended),
     ]
-    end, scale = _scale(left, bottom + _GAP, ink, len(selection.heads))
+    end, scale = _scale(left, bottom + _GAP, ink, label)
     # The margin is for the name of the last column.
-    width = max(right + 2 * _GAP, end + _GAP, left + _caption_width(columns))
-    bottom = max(bottom, top + _caption_width(rows))
-    return width, bottom + _ROW + 2 * _GAP, [*cells, frame, scale, *sides, *names]
+    width = max(right + 2 * _GAP, end + _GAP, left + _caption_width(attended))
+    bottom = max(bottom, top + _caption_width(attends))
+    height = bottom + _HEADING + 2 * _GAP
+    return Frame(size, left, right, top, width, height, [frame, scale, *sides, *names])
 
 
-def _scale(left: float, top: float, ink: str, num_heads: int) -> tuple[float, str]:
+def _squares(weights: Tensor, frame: Frame, ink: str) -> Iterator[str]:
+    """Yield a square per pair of words."""
+    for row, column in (weights >= _MIN_WEIGHT).nonzero().tolist():
+        x, y = frame.left + frame.size * column, frame.top + frame.size * row
+        yield (
+            f'<rect x="{x}" y="{y}" width="{frame.size}" height="{frame.size}" fill="{ink}" '
+            f'fill-opacity="{_darkness(weights[row, column].item()):.2f}"/>'
+        )
+
+
+def _scale(left: float, top: float, ink: str, label: str) -> tuple[float, str]:
     """Draw the scale of weights from 0 to 1; return its right end and its element."""
-    label = "weight" if num_heads == 1 else f"mean weight of {num_heads} heads"
     start = left + 2 * _GAP
     end = start + _SHADE * _NUM_SHADES
     shades = [
@@ -245,11 +458,28 @@ def _darkness(weight: float) -> float:
     return math.sqrt(weight)
 
 
-def _width(words: Sequence[str]) -> float:
-    """Estimate the width of the widest word."""
-    return _CHARACTER * max(map(columns, words))
+def _row_size(rows: Sequence[str], columns: Sequence[str]) -> int:
+    """Return the height of a row: smaller for many words."""
+    fitting = _LONGEST_SIDE // max(len(rows), len(columns))
+    return max(_SMALLEST_ROW, min(_LARGEST_ROW, fitting))
+
+
+def _font(size: int) -> int:
+    """Return the font size of words in rows of a height."""
+    return min(_LARGEST_FONT, size - 2)
+
+
+def _width(words: Sequence[str], size: int) -> float:
+    """Estimate the width of the widest word in rows of a height."""
+    return math.ceil(_CHARACTER * _font(size) * max(map(_letters, words)))
+
+
+def _letters(word: str) -> float:
+    """Estimate the width of a word in letters; capitals, m and w are wide."""
+    num_wide = sum(letter.isupper() or letter in "mw" for letter in word)
+    return columns_of(word) + _WIDER * num_wide
 
 
 def _caption_width(text: str) -> float:
     """Estimate the width of a caption."""
-    return _CAPTION_CHARACTER * columns(text)
+    return _CAPTION_CHARACTER * columns_of(text)

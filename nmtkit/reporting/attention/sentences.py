@@ -1,24 +1,82 @@
-"""Attention weights of a model in a sentence, with tokens and words."""
+"""Sentences of `nmtkit attention`: lines of input, their tokens and words, and the weights.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+As JSON, weights are lists of numbers for programs, or packed as base64 for the page; each head also
+has a summary of four numbers.
+"""
+
+import base64
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from nmtkit.config.schema import AttentionRecipe, SearchConfig
-from nmtkit.decoding.attention import all_attention_weights, pool_words, with_end
-from nmtkit.decoding.batching import longest_translation
+from nmtkit.decoding.alignment import all_attention_weights, pool_words, with_end
 from nmtkit.decoding.forced import Ids
-from nmtkit.decoding.search import beam_search
+from nmtkit.decoding.search import beam_search, longest_translation
 from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
-from nmtkit.reporting.attention.pairs import Pair
 from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.symbols import BOS_ID, EOS_ID
 from nmtkit.text.codec import Vocabulary
+from nmtkit.text.json_lines import read_object
+from nmtkit.text.translations import check_schema
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A line of input.
+
+    Attributes:
+        source: the source text.
+        target: its translation; None if the line has none.
+        where: the name of the line in messages.
+    """
+
+    source: str
+    target: str | None
+    where: str
+
+
+def read_pairs(lines: Iterable[str], input_format: str, name: str) -> Iterator[Pair]:
+    """Yield the pair of each line.
+
+    Args:
+        lines: `source` or `source<TAB>translation`; or JSON objects.
+        input_format: "text" or "json".
+        name: the name of the input in messages.
+
+    Raises:
+        DataError: a line is malformed, or there is no line.
+    """
+    read = _of_object if input_format == "json" else _of_text
+    number = 0
+    for number, line in enumerate(lines, 1):
+        yield read(line, f"{name}:{number}")
+    if number == 0:
+        raise DataError(f"{name}: no lines; give a source per line")
+
+
+def _of_text(line: str, where: str) -> Pair:
+    source, *targets = line.split("\t")
+    if len(targets) > 1:
+        raise DataError(
+            f"{where}: {len(targets)} tabs; write a source, or a source, one tab and its "
+            "translation"
+        )
+    return Pair(source, targets[0] if targets else None, where)
+
+
+def _of_object(line: str, where: str) -> Pair:
+    values = read_object(line, ("source", "translation"), where)
+    check_schema(values, where)
+    return Pair(values["source"], values.get("translation"), where)
 
 
 @dataclass(frozen=True)
@@ -54,7 +112,11 @@ class AttentionMap:
     @cached_property
     def joined(self) -> Tensor:
         """The weights between words: (L, H, words of `rows`, words of `columns`)."""
-        return pool_words(self.weights, self.rows.word_of, self.columns.word_of)
+        rows, columns = (
+            [range(word, word + 1) for word in tokens.word_of]
+            for tokens in (self.rows, self.columns)
+        )
+        return pool_words(self.weights, rows, columns)
 
 
 @dataclass(frozen=True)
@@ -91,17 +153,20 @@ class AttentionExtractor:
             DataError: a side is too long, or the pair has a translation despite --translate.
             DamagedError: the model computes values that are not finite.
         """
-        source = self._codec.encode_source(pair.source)
+        try:
+            source = self._codec.encode_source(pair.source)
+        except DataError as error:
+            raise DataError(f"{pair.where}: {error}") from None
         self._check_size(pair, source, None)
         target, text = self._target(pair, source)
         self._check_size(pair, source, target)
         weights = all_attention_weights(self._model, source, target)
-        words = self._codec.source.word_indices(source[:-1])
-        source_tokens = _tokens(self._codec.source, source, with_end(words))
+        words = with_end(self._codec.source.word_ranges(source[:-1]))
+        source_tokens = _tokens(self._codec.source, source, _whole(words))
         attentions = [AttentionMap("encoder", source_tokens, source_tokens, weights.encoder)]
         if target is not None and weights.decoder is not None and weights.memory is not None:
             vocabulary = self._codec.target
-            word_of = with_end(vocabulary.word_indices(target[:-1]))
+            word_of = _whole(with_end(vocabulary.word_ranges(target[:-1])))
             # The decoder reads its output shifted by one position.
             read = _tokens(vocabulary, [BOS_ID, *target[:-1]], [0, *(1 + w for w in word_of[:-1])])
             attentions.append(AttentionMap("decoder", read, read, weights.decoder))
@@ -154,6 +219,15 @@ def _translate(model: Transformer, source: Ids, search: SearchConfig) -> list[in
     return list(best.ids)
 
 
+def _whole(words: Sequence[range]) -> list[int]:
+    """Number the words of tokens so that each token has one: its words, with others', are one."""
+    numbers, end = [-1], 0
+    for own in words:
+        numbers.append(numbers[-1] + (own.start >= end))
+        end = own.stop
+    return numbers[1:]
+
+
 def _tokens(vocabulary: Vocabulary, ids: Ids, word_of: Sequence[int]) -> Tokens:
     pieces = tuple(map(vocabulary.piece, ids))
     words = []
@@ -162,3 +236,97 @@ def _tokens(vocabulary: Vocabulary, ids: Ids, word_of: Sequence[int]) -> Tokens:
         text = vocabulary.decode([ids[place] for place in own]).strip()
         words.append(text or "".join(pieces[place] for place in own))
     return Tokens(pieces, tuple(word_of), tuple(words))
+
+
+_DIGITS = 6
+"""Decimal places; float32 has about this precision."""
+
+_ONE = 2**16 - 1
+"""The number that stands for weight 1 in the page."""
+
+
+@dataclass(frozen=True)
+class HeadSummary:
+    """The summary of a head: means over the tokens that attend.
+
+    A token's own position is its index or, in a sequence of another length, the proportional one.
+
+    Attributes:
+        entropy: entropy of the weights, in bits; 0 if one token gets all weight.
+        distance: mean distance from the own position to the attended one, in tokens.
+        diagonal: weight of the own position.
+        symbol: weight of the end symbol, or of the begin symbol in the decoder.
+    """
+
+    entropy: float
+    distance: float
+    diagonal: float
+    symbol: float
+
+
+def json_line(sentence: Sentence) -> str:
+    """Return a sentence as a line of JSON."""
+    return json.dumps(as_object(sentence, _as_lists), ensure_ascii=False)
+
+
+def as_object(sentence: Sentence, written: Callable[[Tensor], Any]) -> dict[str, Any]:
+    """Return a sentence as a JSON object.
+
+    Args:
+        sentence: the sentence.
+        written: converts weights (L, H, T, S) to a JSON value.
+    """
+    return {
+        "source": sentence.source,
+        "translation": sentence.target,
+        "attentions": [_attention(attention, written) for attention in sentence.attentions],
+    }
+
+
+def packed(weights: Tensor) -> str:
+    """Return weights as base64 of 16-bit little-endian numbers; 65535 means 1."""
+    numbers = (weights * _ONE).round().to(torch.int32).numpy().astype("<u2")
+    return base64.b64encode(numbers.tobytes()).decode("ascii")
+
+
+def summarize(weights: Tensor, symbol: int) -> list[list[HeadSummary]]:
+    """Summarise the heads of each layer.
+
+    Args:
+        weights: (L, H, T, S).
+        symbol: the column of the end symbol, or of the begin symbol.
+    """
+    num_rows, num_columns = weights.shape[2:]
+    positions = torch.arange(num_rows) * (num_columns - 1) / max(1, num_rows - 1)  # (T,)
+    distances = (torch.arange(num_columns) - positions[:, None]).abs()  # (T, S)
+    diagonal = torch.nn.functional.one_hot(positions.round().long(), num_columns)
+    numbers = torch.stack(
+        [
+            torch.special.entr(weights).sum(-1) / math.log(2),
+            (weights * distances).sum(-1),
+            (weights * diagonal).sum(-1),
+            weights[..., symbol],
+        ],
+        dim=-1,
+    )  # (L, H, T, 4)
+    return [[HeadSummary(*head) for head in layer] for layer in numbers.mean(2).tolist()]
+
+
+def _attention(attention: AttentionMap, written: Callable[[Tensor], Any]) -> dict[str, Any]:
+    symbol = 0 if attention.kind == "decoder" else len(attention.columns.pieces) - 1
+    summaries = [
+        [{name: round(number, _DIGITS) for name, number in asdict(head).items()} for head in layer]
+        for layer in summarize(attention.weights, symbol)
+    ]
+    return {
+        "kind": attention.kind,
+        "rows": asdict(attention.rows),
+        "columns": asdict(attention.columns),
+        "summary": summaries,
+        "weights": written(attention.weights),
+    }
+
+
+def _as_lists(weights: Tensor) -> Any:
+    # Rounded as float64: json would write all digits of a rounded float32.
+    return torch.round(weights.double(), decimals=_DIGITS).tolist()

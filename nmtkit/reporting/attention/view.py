@@ -1,21 +1,30 @@
-"""The flow of `nmtkit attention`: lines -> pairs -> sentences -> a page, JSON, or a picture."""
+"""The flow of `nmtkit attention`: lines -> pairs -> sentences -> a page, JSON, or a picture.
+
+The page is of page.html, page.css and the scripts of this folder.
+"""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from nmtkit.config.schema import AttentionRecipe
 from nmtkit.errors import ConfigError, DataError
-from nmtkit.reporting.attention.drawing import draw
-from nmtkit.reporting.attention.page import page
-from nmtkit.reporting.attention.pairs import Pair, read_pairs
-from nmtkit.reporting.attention.png import png, require_png
-from nmtkit.reporting.attention.selection import select
-from nmtkit.reporting.attention.sentence_json import as_object, json_line, packed
-from nmtkit.reporting.attention.sentences import AttentionExtractor, Sentence
+from nmtkit.reporting.attention.drawing import color_variables, draw, select, without_weights
+from nmtkit.reporting.attention.sentences import (
+    AttentionExtractor,
+    Pair,
+    Sentence,
+    as_object,
+    json_line,
+    packed,
+    read_pairs,
+)
+from nmtkit.reporting.page import document, embedded, filled, package_file
 from nmtkit.runtime.devices import set_up
 from nmtkit.storage.model_folder import load_model
+from nmtkit.version import __version__
 
 
 def show(path: Path, recipe: AttentionRecipe, lines: Iterable[str], name: str) -> Iterator[bytes]:
@@ -31,13 +40,11 @@ def show(path: Path, recipe: AttentionRecipe, lines: Iterable[str], name: str) -
         the page, the picture, or a line of JSON per sentence, as bytes.
 
     Raises:
-        ConfigError: the selected part does not exist, or PNG needs a missing package.
+        ConfigError: the selected part does not exist.
         DataError: a line is malformed or too long.
         DamagedError: there is no model, or it is damaged.
     """
     form = recipe.view.format
-    if form == "png":
-        require_png()
     extractor = AttentionExtractor(load_model(path, set_up(recipe.runtime)), recipe)
     pairs = read_pairs(lines, recipe.view.input_format, name)
     if form == "json":
@@ -46,8 +53,7 @@ def show(path: Path, recipe: AttentionRecipe, lines: Iterable[str], name: str) -
     elif form == "html":
         yield _page(str(path), recipe, extractor, pairs).encode()
     else:
-        svg = _picture(recipe, extractor, pairs)
-        yield png(svg) if form == "png" else svg.encode()
+        yield _picture(recipe, extractor, pairs).encode()
 
 
 def _picture(recipe: AttentionRecipe, extractor: AttentionExtractor, pairs: Iterator[Pair]) -> str:
@@ -57,7 +63,7 @@ def _picture(recipe: AttentionRecipe, extractor: AttentionExtractor, pairs: Iter
     if len(first) < wanted:
         raise _no_such_sentence(wanted, len(first))
     selection = select(extractor.extract(first[-1]), recipe.selection)
-    return draw(selection, recipe.selection.drawing)
+    return draw(selection, _drawing_of(recipe))
 
 
 def _page(
@@ -79,19 +85,23 @@ def _page(
     if len(sentences) < wanted:
         raise _no_such_sentence(wanted, len(sentences))
     selection = select(sentences[wanted - 1], recipe.selection)
-    data = {
-        "selection": {
-            "sentence": wanted,
-            "attention": selection.kind,
-            "layer": selection.layer,
-            "heads": ",".join(map(str, selection.heads)),
-            "drawing": recipe.selection.drawing,
-            "between": "words" if recipe.selection.join_subwords else "subwords",
-            "word": "" if selection.word is None else f"row-{selection.word + 1}",
-        },
-        "sentences": [as_object(sentence, packed) for sentence in sentences],
+    first_view = {
+        "sentence": str(wanted),
+        "attention": selection.kind,
+        "layer": str(selection.layer),
+        "heads": ",".join(map(str, selection.heads)),
+        "drawing": _drawing_of(recipe),
+        "between": "words" if recipe.selection.join_subwords else "subwords",
+        "word": "" if selection.word is None else f"row-{selection.word + 1}",
     }
-    return page(title, json.dumps(data, ensure_ascii=False))
+    return page(title, first_view, sentences)
+
+
+def _drawing_of(recipe: AttentionRecipe) -> str:
+    """Return the kind of drawing: a page begins with the one that shows all heads legibly."""
+    if recipe.selection.drawing != "auto":
+        return recipe.selection.drawing
+    return "lines" if recipe.view.format == "svg" or recipe.selection.word else "matrix"
 
 
 def _no_such_sentence(wanted: int, num_lines: int) -> ConfigError:
@@ -100,3 +110,44 @@ def _no_such_sentence(wanted: int, num_lines: int) -> ConfigError:
         f"sentence ({wanted}): there {'is' if num_lines == 1 else 'are'} {lines}; give a number up "
         "to that [selection.sentence]"
     )
+
+
+_SCRIPTS = ("weights.js", "drawing.js", "page.js")
+"""In order of dependency."""
+
+
+def page(title: str, first_view: Mapping[str, str], sentences: Sequence[Sentence]) -> str:
+    """Return a page.
+
+    Args:
+        title: the name of the model.
+        first_view: what the script shows first, by the names of its controls.
+        sentences: the sentences.
+    """
+    data = {"selection": first_view, "sentences": [*map(_with_drawings, sentences)]}
+    own = "".join(package_file(__package__, name) for name in _SCRIPTS)
+    return document(
+        f"Attention of {title}",
+        f"nmtkit {__version__}",
+        color_variables() + package_file(__package__, "page.css"),
+        package_file("nmtkit.reporting", "controls.js") + own,
+        filled(__package__, "page.html", {"data": embedded(json.dumps(data, ensure_ascii=False))}),
+    )
+
+
+def _with_drawings(sentence: Sentence) -> dict[str, Any]:
+    """Return a sentence as an object, whose attentions have their drawings without weights."""
+    found = as_object(sentence, packed)
+    for attention, own in zip(sentence.attentions, found["attentions"], strict=True):
+        labels = {
+            "subwords": (attention.rows.pieces, attention.columns.pieces),
+            "words": (attention.rows.words, attention.columns.words),
+        }
+        own["drawings"] = {
+            between: {
+                drawing: without_weights(drawing, attention.kind, rows, columns)
+                for drawing in ("lines", "matrix")
+            }
+            for between, (rows, columns) in labels.items()
+        }
+    return found

@@ -1,52 +1,28 @@
 // Attention weights: unpacked, and joined to words, when first needed.
 
 const ONE = 65535; // stands for weight 1
+const known = new Map(); // weights by what they are of
 
-/** The opacity of a weight: its square root, so that small weights are visible. */
-const darkness = Math.sqrt;
+/** Return the weights of a head, row by row; layer and head count from 1. */
+function weightsOf(attention, layer, head, between) {
+  if (!known.has(attention)) known.set(attention, { numbers: unpack(attention.weights) });
+  const found = known.get(attention);
+  return (found[`${layer} ${head} ${between}`] ??= between === "words"
+    ? join(weightsOf(attention, layer, head, "subwords"), attention.rows, attention.columns)
+    : weightsOfHead(attention, found.numbers, layer, head));
+}
 
-/** One of the attentions of a sentence: all layers and heads. */
-class Attention {
-  constructor({ kind, rows, columns, summary, weights }) {
-    this.kind = kind;
-    this.rows = rows;
-    this.columns = columns;
-    this.summary = summary;
-    this.packed = weights;
-    this.numLayers = summary.length;
-    this.numHeads = summary[0].length;
-    this.known = new Map();
-  }
-
-  /** Return the words or subwords of a side, "rows" or "columns". */
-  labels(side, between) {
-    return between === "words" ? this[side].words : this[side].pieces;
-  }
-
-  /** Return the weights of a head, row by row; layer and head count from 1. */
-  weights(layer, head, between) {
-    const key = `${layer} ${head} ${between}`;
-    if (!this.known.has(key)) this.known.set(key, this.find(layer, head, between));
-    return this.known.get(key);
-  }
-
-  find(layer, head, between) {
-    if (between === "words") return join(this.weights(layer, head), this.rows, this.columns);
-    this.numbers ??= unpack(this.packed);
-    const size = this.rows.pieces.length * this.columns.pieces.length;
-    const start = ((layer - 1) * this.numHeads + head - 1) * size;
-    return Float32Array.from(this.numbers.subarray(start, start + size)).map((n) => n / ONE);
-  }
+function weightsOfHead({ rows, columns, summary }, numbers, layer, head) {
+  const size = rows.pieces.length * columns.pieces.length;
+  const start = ((layer - 1) * summary[0].length + (head - 1)) * size;
+  return Float32Array.from(numbers.subarray(start, start + size), (number) => number / ONE);
 }
 
 /** Decode base64 of 16-bit little-endian numbers. */
 function unpack(text) {
-  const characters = atob(text);
-  const numbers = new Uint16Array(characters.length / 2);
-  for (let i = 0; i < numbers.length; i++) {
-    numbers[i] = characters.charCodeAt(2 * i) | (characters.charCodeAt(2 * i + 1) << 8);
-  }
-  return numbers;
+  const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  const view = new DataView(bytes.buffer);
+  return Uint16Array.from({ length: bytes.length / 2 }, (_, i) => view.getUint16(2 * i, true));
 }
 
 /** Join subwords to words: sum over the columns of a word, mean over its rows. */
@@ -66,7 +42,5 @@ function join(weights, rows, columns) {
 
 /** Return the mean weights of at least one head. */
 function mean(heads) {
-  const sum = new Float32Array(heads[0].length);
-  for (const weights of heads) weights.forEach((weight, i) => (sum[i] += weight));
-  return sum.map((total) => total / heads.length);
+  return heads[0].map((_, i) => heads.reduce((sum, weights) => sum + weights[i], 0) / heads.length);
 }

@@ -3,10 +3,9 @@
 const NUM_NGRAMS = 20;
 
 function showNgrams() {
-  const tables = [tableOf(first(), second(), "first")];
-  if (isWithReference()) tables[0] = tableOf(REFERENCE, first(), "second");
-  else tables.push(tableOf(second(), first(), "second"));
-  document.getElementById("telling").replaceChildren(...tables);
+  const tables = [tableOf(second(), first(), "second")];
+  if (!isWithReference()) tables.unshift(tableOf(first(), second(), "first"));
+  byId("telling").replaceChildren(...tables);
 }
 
 /** Return the n-grams of the chosen order that one system has more often than the other. */
@@ -39,10 +38,9 @@ function tableOf(one, other, side) {
   const rows = found.map(([text, , counts]) => {
     const button = element("button", { type: "button", textContent: text, dir: "auto" });
     button.onclick = () => {
-      const where = isReference ? "second" : side;
-      change({ ngram: text, side: where, search: "", winner: "all", length: "all" });
-      document.getElementById("found").scrollIntoView({ block: "center" });
-      document.getElementById("all-ngrams").focus({ preventScroll: true });
+      change({ ngram: text, side, search: "", winner: "all", length: "all" });
+      byId("found").scrollIntoView({ block: "center" });
+      byId("all-ngrams").focus({ preventScroll: true });
     };
     const numbers = columns.map((system) => element("td", { textContent: counts[system] }));
     return element("tr", {}, element("td", {}, button), ...numbers);

@@ -1,6 +1,5 @@
 // The page: its controls, and what each of them changes.
 
-const SHORT = 150; // milliseconds after which a typed text is searched
 const ABOUT = {
   reference:
     "In the translations, marked words are not in the reference at this place. In the reference, " +
@@ -8,36 +7,13 @@ const ABOUT = {
   systems: "Marked words are not in the other translation at this place.",
 };
 
-const byId = (id) => document.getElementById(id);
-
-/** Change the state and the address, and show the result. */
-function change(values) {
-  const names = Object.keys(values);
-  const side = names.find((name) => name === "first" || name === "second");
-  const keepsList = names.every((name) => name === "marks" || name === "order");
-  const next = { ...state, page: keepsList ? state.page : "1", ...values };
-  if (next.first === next.second) Object.assign(next, pairWith(next, side));
-  if (side && !("ngram" in values)) next.ngram = "";
-  history.replaceState(null, "", addressOf(next));
-  show(next);
-}
-
-function show(next) {
-  const previous = state;
-  state = next;
-  const isPairNew = ["first", "second"].some((name) => previous[name] !== next[name]);
+function show() {
   showControls();
-  if (isPairNew) showPair();
-  if (isPairNew || previous.order !== next.order) showNgrams();
-  findLines();
-  showPage();
-}
-
-/** Show everything that depends on the pair only. */
-function showPair() {
-  showHistogram();
-  for (const plot of document.querySelectorAll(".plots svg")) emphasize(plot);
-  document.querySelectorAll(".scores tbody tr").forEach((row, system) => tint(row, system));
+  document.querySelectorAll(".plots svg").forEach(emphasize);
+  document.querySelectorAll(".scores tbody tr").forEach(tint);
+  showNgrams();
+  showWins();
+  showSentences();
 }
 
 /** Give the curves of the pair their colours, and pale the others. */
@@ -56,70 +32,14 @@ function tint(part, system) {
   part.classList.toggle("pale", system !== first() && system !== second());
 }
 
-// ---------------------------------------------------------------------------------- controls
-
-/** Offer values as a select: pairs of a value and its text. */
-function offerSelect(id, choices) {
-  const select = byId(id);
-  const options = choices.map(([value, text]) => new Option(text, value));
-  select.replaceChildren(...options);
-  select.onchange = () => change({ [id]: select.value });
-}
-
-/** Offer values as radio buttons: pairs of a value and its text. */
-function offerRadios(id, choices) {
-  const labels = choices.map(([value, text]) => {
-    const input = element("input", { type: "radio", name: id, value });
-    input.onchange = () => change({ [id]: value });
-    return element("label", {}, input, element("span", { textContent: text }));
-  });
-  byId(id).append(...labels);
-}
-
-function makeControls() {
-  const systems = data.systems.map((name, index) => [String(index + 1), name]);
-  offerSelect("first", systems);
-  offerSelect("second", [...systems, [String(REFERENCE + 1), "the reference"]]);
-  offerSelect("length", LENGTHS.map((one) => [one, one === "all" ? one : `${one} words`]));
-  offerSelect("sort", Object.entries(SORTS));
-  offerRadios("order", ORDERS.map((one) => [one, one]));
-  offerRadios("winner", WINNERS.map((one) => [one, one]));
-  offerRadios("marks", Object.entries(MARKS));
-  byId("swap").onclick = () => change({ first: state.second, second: state.first });
-  byId("all-ngrams").onclick = () => {
-    change({ ngram: "" });
-    byId("search").focus();
-  };
-  byId("previous").onclick = () => turnPage(-1);
-  byId("next").onclick = () => turnPage(1);
-  let timer = 0;
-  byId("search").oninput = ({ target }) => {
-    clearTimeout(timer);
-    timer = setTimeout(() => change({ search: target.value }), SHORT);
-  };
-  for (const form of document.querySelectorAll("form")) {
-    form.onsubmit = (event) => event.preventDefault();
-  }
-}
-
-function turnPage(step) {
-  change({ page: String(+state.page + step) });
-  byId("found").scrollIntoView();
-}
-
 function showControls() {
-  for (const id of ["first", "second", "length", "sort"]) byId(id).value = state[id];
+  display({ ...state, second: String(second() + 1) });
+  if (document.activeElement !== byId("search")) byId("search").value = state.search;
+  byId("winner").options[1].text = nameOf(first());
+  byId("winner").options[2].text = nameOf(second());
   if (isWithReference() && state.sort === "difference") byId("sort").value = "lowest";
   byId("sort").options[0].hidden = isWithReference(); // the difference
-  for (const id of ["order", "winner", "marks"]) {
-    const inputs = byId(id).querySelectorAll("input");
-    for (const input of inputs) input.checked = input.value === state[id];
-  }
-  if (document.activeElement !== byId("search")) byId("search").value = state.search;
-  const winners = byId("winner").querySelectorAll("span");
-  winners[1].textContent = nameOf(first());
-  winners[2].textContent = nameOf(second());
-  byId("winner").hidden = byId("marks").hidden = isWithReference();
+  for (const id of ["winner", "marks"]) byId(id).parentElement.hidden = isWithReference();
   byId("swap").disabled = isWithReference();
   byId("chosen-ngram").hidden = !state.ngram;
   const other = nameOf(state.side === "first" ? second() : first());
@@ -127,12 +47,33 @@ function showControls() {
   byId("legend").textContent = ABOUT[isWithReference() ? "reference" : state.marks];
 }
 
-onhashchange = () => {
-  show(readState(location.hash));
+/** Show how often each system is better, and by how much. */
+function showWins() {
+  const gains = data.reference.map((_, line) => gain(line));
+  const of = (side) => gains.filter((one) => sideOf(one) === side);
+  const describe = (side, system) => {
+    const sizes = of(side).map(Math.abs);
+    const sum = sizes.reduce((total, size) => total + size, 0);
+    const mean = sizes.length ? `, by ${(sum / sizes.length).toFixed(2)} on average` : "";
+    const name = element("b", { className: side }, nameOf(system));
+    return [name, ` is better in ${sizes.length.toLocaleString("en")} sentences${mean}; `];
+  };
+  const equal = `${of("equal").length.toLocaleString("en")} are equal`;
+  const parts = [...describe("first", first()), ...describe("second", second()), equal];
+  byId("wins").replaceChildren(...parts);
+  byId("wins").hidden = isWithReference();
+}
+
+const systems = data.systems.map((name, index) => [index + 1, name]);
+offer("first", systems);
+offer("second", [...systems, [REFERENCE + 1, "the reference"]]);
+for (const [id, choices] of Object.entries(CHOICES)) offer(id, choices);
+byId("search").oninput = ({ target }) => change({ search: target.value });
+byId("swap").onclick = () => change({ first: state.second, second: state.first });
+byId("more").onclick = showMore;
+byId("all-ngrams").onclick = () => {
+  change({ ngram: "" });
+  byId("search").focus();
 };
-makeControls();
-showControls();
-showPair();
-showNgrams();
-findLines();
-showPage();
+for (const form of document.forms) form.onsubmit = (event) => event.preventDefault();
+readState();

@@ -1,24 +1,292 @@
-"""The page of `nmtkit score --html`: one file, which a browser shows without a network.
+"""The page of `nmtkit score --html`: systems compared on one reference.
 
-Scores and breakdowns are markup with plots; the script shows n-grams and sentences of two systems.
-The page is also well-formed XML.
+It has a table of all scores, plots and tables by sentence length and word frequency, and the data
+of its script: texts once, scores as lists of numbers.
 """
 
-from collections.abc import Sequence
-from string import Template
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
 
-from nmtkit.evaluation.compare import Comparison
-from nmtkit.reporting.html import base_style, embedded, package_file, policy
+from nmtkit.evaluation.breakdown import MIN_DIFFERENCE
+from nmtkit.evaluation.evaluate import Comparison, Evaluation
+from nmtkit.evaluation.metric import Score
+from nmtkit.reporting.page import (
+    document,
+    embedded,
+    filled,
+    package_file,
+    table_element,
+)
+from nmtkit.reporting.scores import Breakdown, breakdowns
+from nmtkit.reporting.svg import Axis, Curve, Plot, draw, fit_axis, visible_text, xml_text
 from nmtkit.reporting.svg import style as plot_style
-from nmtkit.reporting.svg_text import visible_text, xml_text
-from nmtkit.reporting.systems.data import page_data
-from nmtkit.reporting.systems.figures import figure_element, frequency_figure, length_figures
-from nmtkit.reporting.systems.names import short_names
-from nmtkit.reporting.systems.overview import notes, overview
+from nmtkit.storage.json_data import encode
 from nmtkit.units import counted
 from nmtkit.version import __version__
 
-_SCRIPTS = ("words.js", "state.js", "ngrams.js", "histogram.js", "sentences.js", "page.js")
+_PARTS = re.compile(r"[^/._-]+|[/._-]")
+_SEPARATORS = "/._-"
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """Return the names of files without their common ends and beginnings.
+
+    The end goes first, as it is the suffix. A beginning stays if only a number would follow it.
+    No name becomes empty.
+    """
+    if len(names) == 1:
+        name = visible_text(names[0])
+        return [name.rpartition("/")[2] or name]
+    parts = [_PARTS.findall(visible_text(name)) for name in names]
+    parts = [one[::-1] for one in _without_common_start([one[::-1] for one in parts])]
+    without_folder = _without_common_start(parts, only_folders=True)
+    shortest = _without_common_start(without_folder)
+    chosen = shortest if all(map(_has_letter, shortest)) else without_folder
+    labels = ["".join(one).strip(_SEPARATORS) or "".join(one) for one in chosen]
+    return labels if len(set(labels)) == len(set(names)) else list(map(visible_text, names))
+
+
+def _without_common_start(parts: list[list[str]], only_folders: bool = False) -> list[list[str]]:
+    """Drop the parts with which all lists begin; each list keeps at least one."""
+    most = min(map(len, parts)) - 1
+    count = 0
+    while count < most and len({one[count] for one in parts}) == 1:
+        count += 1
+    if only_folders:
+        first = parts[0][:count]
+        count = len(first) - first[::-1].index("/") if "/" in first else 0
+    return [one[count:] for one in parts]
+
+
+def _has_letter(parts: list[str]) -> bool:
+    return any(character.isalpha() for part in parts for character in part)
+
+
+_DIGITS = 2
+"""Decimal places of sentence scores, as `--sentence-level` prints them."""
+
+
+@dataclass(frozen=True)
+class PageData:
+    """What the script of the page reads.
+
+    Attributes:
+        systems: short names of the systems.
+        metric: name of the metric of `scores`.
+        is_higher_better: false for an error rate.
+        second: index of the system that is compared with the first one at the beginning.
+        source: lines of the source; None = unknown.
+        reference: lines of the reference.
+        translations: per system, its lines.
+        scores: per system, the score of each line.
+        lengths: names of the classes of length.
+        length_of: per line, the index of its class.
+        ngrams: words joined by spaces, their number, matches per system, occurrences in the
+            reference.
+        min_difference: matches that a system has more than the other one in `ngrams` of both.
+    """
+
+    systems: Sequence[str]
+    metric: str
+    is_higher_better: bool
+    second: int
+    source: Sequence[str] | None
+    reference: Sequence[str]
+    translations: Sequence[Sequence[str]]
+    scores: Sequence[Sequence[float]]
+    lengths: Sequence[str]
+    length_of: Sequence[int]
+    ngrams: Sequence[tuple[str, int, Sequence[int]]]
+    min_difference: int
+
+    def to_json(self) -> str:
+        """Return the data as compact JSON."""
+        return json.dumps(encode(self), ensure_ascii=False, separators=(",", ":"))
+
+
+def page_data(comparison: Comparison, labels: Sequence[str]) -> PageData:
+    """Return the data of a comparison.
+
+    Args:
+        comparison: the comparison.
+        labels: short names of the systems.
+    """
+    texts = comparison.texts
+    length_of = [0] * len(texts.references[0].lines)
+    for number, one in enumerate(comparison.lengths):
+        for index in one.indices:
+            length_of[index] = number
+    metric = comparison.line_metric
+    return PageData(
+        labels,
+        metric.name,
+        metric.is_higher_better,
+        _best_other(comparison),
+        None if comparison.texts.source is None else comparison.texts.source.lines,
+        texts.references[0].lines,
+        [system.lines for system in texts.systems],
+        [[round(score, _DIGITS) for score in scores] for scores in comparison.line_scores],
+        [one.label for one in comparison.lengths],
+        length_of,
+        [
+            (" ".join(one.words), len(one.words), [*one.num_matches, one.num_reference])
+            for one in comparison.ngrams
+        ],
+        MIN_DIFFERENCE,
+    )
+
+
+def _best_other(comparison: Comparison) -> int:
+    """Return the index of the best system except the first one; without one, of the reference."""
+    scores = comparison.evaluation.scores[0]
+    sign = 1 if scores[0].is_higher_better else -1
+    others = range(1, len(scores))
+    return max(others, key=lambda index: sign * scores[index].score, default=len(scores))
+
+
+def figure(part: Breakdown, labels: Sequence[str]) -> str:
+    """Return the element of a figure: the plot, a line for the values at a cursor, the table."""
+    curves = [
+        Curve(name, [(place, row[number]) for place, row in enumerate(part.values)])
+        for number, name in enumerate(labels)
+    ]
+    best = "" if part.is_higher_better else ", lower is better"
+    plot = Plot(
+        part.title + best,
+        curves,
+        from_zero=False,
+        x_label=part.headers[0],
+        categories=[name for name, _ in part.classes],
+    )
+    has_points = any(curve.finite for curve in curves)
+    drawn = [draw(plot), "<output></output>"] if has_points else []
+    table = table_element(part.table(labels))
+    parts = [*drawn, f"<details><summary>Values</summary>{table}</details>"]
+    return "\n".join(["<figure>", *parts, "</figure>"])
+
+
+_SIGNIFICANT = 0.05
+
+# Pixels.
+_WIDTH, _HEIGHT, _MARGIN, _RADIUS = 120, 20, 6, 4.5
+_MIDDLE = _HEIGHT / 2
+
+
+def overview(evaluation: Evaluation, labels: Sequence[str], lengths: Sequence[float]) -> str:
+    """Return the table of scores.
+
+    Args:
+        evaluation: the scores.
+        labels: the short names of the systems.
+        lengths: per system, its words per word of the reference.
+    """
+    header = '<tr><th scope="col">system</th>'
+    header += "".join(_header(scores) for scores in evaluation.scores)
+    header += '<th scope="col">length</th></tr>'
+    axes = [_axis(scores) for scores in evaluation.scores]
+    rows = []
+    for number, label in enumerate(labels):
+        name = xml_text(evaluation.systems[number])
+        cells = [f'<th scope="row" title="{name}"><span class="name">{escape(label)}</span></th>']
+        for scores, axis in zip(evaluation.scores, axes, strict=True):
+            cells += _score_cells(scores, number, axis)
+        cells.append(f"<td>{lengths[number]:.3f}</td>")
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    body = "\n".join(rows)
+    return (
+        f'<div class="wide"><table class="scores"><thead>{header}</thead>\n'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def notes(evaluation: Evaluation, first: str) -> list[str]:
+    """Return what a reader needs to know about the table.
+
+    Args:
+        evaluation: the scores.
+        first: the short name of the first system.
+    """
+    scores = [score for of_systems in evaluation.scores for score in of_systems]
+    found = ["length: words of the translation per word of the reference."]
+    if any(score.interval for score in scores):
+        found.append("Lines are 95 % confidence intervals by the bootstrap.")
+    else:
+        found.append("Add --confidence for confidence intervals.")
+    if any(score.p_value is not None for score in scores):
+        found.append(
+            f"p: the probability of a difference from {first} at least this large, if the systems "
+            "are equal. An arrow marks a p below 0.05 and its direction: up is better."
+        )
+    elif len(evaluation.systems) > 1:
+        found.append(f"Add --paired-ar to test each system against {first}.")
+    return found
+
+
+def _header(scores: Sequence[Score]) -> str:
+    better = "higher" if scores[0].is_higher_better else "lower"
+    name = f"{escape(scores[0].name)} <small>{better} is better</small>"
+    tested = '<th scope="col">p</th>' if _is_tested(scores) else ""
+    return f'<th scope="col" colspan="2">{name}</th>{tested}'
+
+
+def _score_cells(scores: Sequence[Score], number: int, axis: Axis) -> Iterator[str]:
+    score = scores[number]
+    values = [one.score for one in scores]
+    best = (max if score.is_higher_better else min)(values)
+    text = f"{score.score:.2f}"
+    if len(scores) > 1 and score.score == best:
+        text = f"<strong>{text}</strong>"
+    if score.interval is not None:
+        text += f"<small> \u00b1 {score.interval.half_width:.2f}</small>"
+    yield f'<td class="strip">{_strip(score, axis)}</td>'
+    yield f'<td class="value">{text}</td>'
+    if _is_tested(scores):
+        yield f'<td class="p">{_p_value(score, scores[0])}</td>'
+
+
+def _is_tested(scores: Sequence[Score]) -> bool:
+    return any(score.p_value is not None for score in scores)
+
+
+def _p_value(score: Score, first: Score) -> str:
+    if score.p_value is None:
+        return "-"
+    text = f"{score.p_value:.4f}"
+    if score.p_value >= _SIGNIFICANT:
+        return text
+    is_better = (score.score > first.score) == score.is_higher_better
+    kind, arrow, word = ("up", "\u25b2", "better") if is_better else ("down", "\u25bc", "worse")
+    return f'<span class="{kind}" title="significantly {word}">{arrow}</span> {text}'
+
+
+def _axis(scores: Sequence[Score]) -> Axis:
+    """Return the axis on which all scores of a metric and their intervals fit."""
+    ends = [end for score in scores for end in (score.score, *_interval(score))]
+    return fit_axis(ends, (_MARGIN, _WIDTH - _MARGIN), from_zero=False)
+
+
+def _interval(score: Score) -> tuple[float, ...]:
+    """Return both ends of the interval, if there is one."""
+    if score.interval is None:
+        return ()
+    mean, half_width = score.interval.mean, score.interval.half_width
+    return (mean - half_width, mean + half_width)
+
+
+def _strip(score: Score, axis: Axis) -> str:
+    ends = [f"{axis.pixel(end):.1f}" for end in _interval(score)]
+    line = f'<path class="interval" d="M{ends[0]},{_MIDDLE} H{ends[1]}"/>' if ends else ""
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" '
+        f'aria-hidden="true"><path class="base" d="M0,{_MIDDLE} H{_WIDTH}"/>{line}'
+        f'<circle cx="{axis.pixel(score.score):.1f}" cy="{_MIDDLE}" r="{_RADIUS}"/></svg>'
+    )
+
+
+_SCRIPTS = ("words.js", "state.js", "ngrams.js", "sentences.js", "page.js")
 """In order of dependency."""
 
 
@@ -26,30 +294,29 @@ def page(comparison: Comparison) -> str:
     """Return the page of a comparison."""
     texts = comparison.texts
     labels = short_names([system.name for system in texts.systems])
-    plots, own = package_file("nmtkit.reporting", "report.js"), map(_file, _SCRIPTS)
-    # XML would read the script as markup, and HTML reads the marks around it as comments.
-    script = f"//<![CDATA[\n{plots}{''.join(own)}//]]>"
-    style = base_style() + plot_style() + _file("page.css")
+    shared = (package_file("nmtkit.reporting", name) for name in ("report.js", "controls.js"))
+    script = "".join([*shared, *map(_file, _SCRIPTS)])
     num_lines = len(texts.references[0].lines)
     evaluation = comparison.evaluation
     signatures = [f"{scores[0].name}: {scores[0].signature}" for scores in evaluation.scores]
     signatures.append(f"{comparison.line_metric.name} of a sentence: {comparison.line_signature}")
-    title = f"{counted(len(labels), 'systems')} on {_last(texts.references[0].name)}"
-    return Template(_file("page.html")).substitute(
-        policy=policy(style, script),
-        title=_text(title),
-        origin=_text(f"{counted(num_lines, 'sentences')} \u00b7 nmtkit {__version__}"),
-        style=style,
-        overview=overview(evaluation, labels, _lengths(comparison)),
-        notes=_text(" ".join(notes(evaluation, labels[0]))),
-        figures="\n".join(map(figure_element, length_figures(comparison, labels))),
-        frequency=figure_element(frequency_figure(comparison, labels)),
-        counted=_text(_last(comparison.counted_text)),
-        metric=_text(comparison.line_metric.name),
-        files=_files(comparison, labels),
-        signatures="".join(f"<li>{_text(one)}</li>" for one in signatures),
-        data=embedded(page_data(comparison, labels).to_json()),
-        script=script,
+    parts = {
+        "overview": overview(evaluation, labels, _lengths(comparison)),
+        "notes": xml_text(" ".join(notes(evaluation, labels[0]))),
+        "figures": "\n".join(
+            figure(one, labels) for one in breakdowns(evaluation.scores, comparison)
+        ),
+        "counted": xml_text(_last(comparison.counted_text)),
+        "files": _files(comparison, labels),
+        "signatures": "".join(f"<li>{xml_text(one)}</li>" for one in signatures),
+        "data": embedded(page_data(comparison, labels).to_json()),
+    }
+    return document(
+        f"{counted(len(labels), 'systems')} on {_last(texts.references[0].name)}",
+        f"{counted(num_lines, 'sentences')} \u00b7 nmtkit {__version__}",
+        plot_style() + _file("page.css"),
+        script,
+        filled(__package__, "page.html", parts),
     )
 
 
@@ -70,15 +337,11 @@ def _files(comparison: Comparison, labels: Sequence[str]) -> str:
         named.append(("source", comparison.texts.source))
     names = [(label, text.name) for label, text in named]
     names.append(("word frequencies", comparison.counted_text))
-    return "".join(f"<dt>{_text(label)}</dt><dd>{_text(name)}</dd>" for label, name in names)
+    return "".join(f"<dt>{xml_text(label)}</dt><dd>{xml_text(name)}</dd>" for label, name in names)
 
 
 def _last(name: str) -> str:
     return visible_text(name).rpartition("/")[2]
-
-
-def _text(text: str) -> str:
-    return xml_text(text)
 
 
 def _file(name: str) -> str:

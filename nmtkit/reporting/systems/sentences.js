@@ -1,19 +1,18 @@
 // The sentences: which ones are shown, in which order, and each with its differing words.
 
-const PAGE_SIZE = 50;
-let found = []; // lines that are shown, in order
+const NUM_ADDED = 50; // sentences that become elements at first, and by a click on "more"
+let found = []; // lines that pass all filters, in order
 
-/** Find the lines that pass all filters, and sort them. */
-function findLines() {
+/** Find the lines that pass all filters, sort them, and show the first ones. */
+function showSentences() {
   const text = state.search.toLowerCase();
   const words = state.ngram ? wordsOf(state.ngram) : null;
-  const shown = [data.source, data.reference, ...systemsShown().map(linesOf)].filter(Boolean);
+  const searched = [data.source, data.reference, ...systemsShown().map(linesOf)].filter(Boolean);
   const passes = (line) =>
     (state.length === "all" || data.lengths[data.length_of[line]] === state.length) &&
     (state.winner === "all" || isWithReference() || sideOf(gain(line)) === state.winner) &&
-    (!text || shown.some((lines) => lines[line].toLowerCase().includes(text))) &&
+    (!text || searched.some((lines) => lines[line].toLowerCase().includes(text))) &&
     (!words || hasNgram(line, words));
-  found = [...data.reference.keys()].filter(passes);
   const keys = {
     difference: isWithReference() ? quality : (line) => -Math.abs(gain(line)),
     lowest: quality,
@@ -22,28 +21,18 @@ function findLines() {
     longest: (line) => -data.reference[line].length,
   };
   const key = data.reference.map((_, line) => keys[state.sort](line));
-  found.sort((a, b) => key[a] - key[b] || a - b);
+  found = [...data.reference.keys()].filter(passes).sort((a, b) => key[a] - key[b] || a - b);
+  const total = found.length ? found.length.toLocaleString("en") : "no";
+  byId("found").textContent = found.length === 1 ? "1 sentence" : `${total} sentences`;
+  byId("sentences").replaceChildren();
+  showMore();
 }
 
-function systemsShown() {
-  return [first(), second()].filter((system) => system !== REFERENCE);
-}
-
-/** Show a page of the lines that were found; only these become elements. */
-function showPage() {
-  const lastPage = Math.max(1, Math.ceil(found.length / PAGE_SIZE));
-  const page = Math.min(+state.page, lastPage);
-  const start = (page - 1) * PAGE_SIZE;
-  const lines = found.slice(start, start + PAGE_SIZE);
-  document.getElementById("sentences").replaceChildren(...lines.map(itemOf));
-  const total = found.length.toLocaleString("en");
-  const place = lines.length ? `${start + 1} to ${start + lines.length} of ${total}` : "";
-  document.getElementById("place").textContent = place;
-  document.getElementById("found").textContent =
-    found.length === 1 ? "1 sentence" : `${found.length ? total : "no"} sentences`;
-  document.getElementById("pages").hidden = lastPage === 1;
-  document.getElementById("previous").disabled = page === 1;
-  document.getElementById("next").disabled = page === lastPage;
+function showMore() {
+  const numShown = byId("sentences").childElementCount;
+  const added = found.slice(numShown, numShown + NUM_ADDED);
+  byId("sentences").append(...added.map(itemOf));
+  byId("more").hidden = numShown + added.length === found.length;
 }
 
 function itemOf(line) {

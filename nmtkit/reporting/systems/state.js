@@ -1,19 +1,19 @@
-// What the reader has chosen. The address keeps it after "#", so that a view can be shared.
+// What the reader has chosen, and what follows for systems and lines.
 
-const data = JSON.parse(document.getElementById("data").textContent);
 const REFERENCE = data.systems.length; // its index, after those of the systems
-const NUM_LINES = data.reference.length;
-const ORDERS = ["all", "1", "2", "3", "4"];
-const WINNERS = ["all", "first", "second", "equal"];
-const LENGTHS = ["all", ...data.lengths];
-const SORTS = {
-  difference: "largest difference",
-  lowest: "lowest scores",
-  highest: "highest scores",
-  text: "as in the text",
-  longest: "longest reference",
+const CHOICES = {
+  order: [["all", "1 to 4"], "1", "2", "3", "4"],
+  winner: [["all", "any"], "first", "second", "equal"],
+  length: ["all", ...data.lengths.map((one) => [one, `${one} words`])],
+  sort: [
+    ["difference", "largest difference"],
+    ["lowest", "lowest scores"],
+    ["highest", "highest scores"],
+    ["text", "as in the text"],
+    ["longest", "longest reference"],
+  ],
+  marks: [["reference", "not in the reference"], ["systems", "not in the other"]],
 };
-const MARKS = { reference: "not in the reference", systems: "not in the other" };
 const INITIAL = {
   first: "1",
   second: String(data.second + 1),
@@ -25,50 +25,14 @@ const INITIAL = {
   search: "",
   ngram: "", // its words, joined by spaces
   side: "first", // the one that gets the n-gram right
-  page: "1",
 };
-let state = readState(location.hash);
-
-/** Read a state from an address; missing or impossible values are the initial ones. */
-function readState(address) {
-  const given = Object.fromEntries(new URLSearchParams(address.slice(1)));
-  const isNumber = (text, max) => /^[1-9]\d*$/.test(text) && +text <= max;
-  const isPossible = {
-    first: (value) => isNumber(value, REFERENCE),
-    second: (value) => isNumber(value, REFERENCE + 1),
-    order: (value) => ORDERS.includes(value),
-    winner: (value) => WINNERS.includes(value),
-    length: (value) => LENGTHS.includes(value),
-    sort: (value) => Object.hasOwn(SORTS, value),
-    marks: (value) => Object.hasOwn(MARKS, value),
-    search: () => true,
-    ngram: () => true,
-    side: (value) => ["first", "second"].includes(value),
-    page: (value) => isNumber(value, NUM_LINES),
-  };
-  const read = { ...INITIAL };
-  for (const [name, value] of Object.entries(given)) {
-    if (Object.hasOwn(INITIAL, name) && isPossible[name](value)) read[name] = value;
-  }
-  return read.first === read.second ? { ...read, ...pairWith(read, "first") } : read;
-}
-
-/** Return the pair when one side has become equal to the other one: the other one changes. */
-function pairWith(chosen, side) {
-  const other = side === "first" ? "second" : "first";
-  const isFree = (index) => String(index) !== chosen[side];
-  const candidates = [+INITIAL[other], 1, 2].filter(isFree);
-  return { [other]: String(candidates[0]) };
-}
-
-function addressOf(chosen) {
-  const changed = Object.entries(chosen).filter(([name, value]) => value !== INITIAL[name]);
-  return `#${new URLSearchParams(changed)}`;
-}
+const RESETS = { first: { ngram: "" }, second: { ngram: "" } };
 
 const first = () => +state.first - 1;
-const second = () => +state.second - 1;
+/** Return the system to compare with: the reference, if a system would be with itself. */
+const second = () => (state.second === state.first ? REFERENCE : +state.second - 1);
 const isWithReference = () => second() === REFERENCE;
+const systemsShown = () => [first(), second()].filter((system) => system !== REFERENCE);
 const nameOf = (system) => data.systems[system] ?? "the reference";
 const linesOf = (system) => data.translations[system] ?? data.reference;
 
@@ -79,9 +43,15 @@ function gain(line) {
   return data.is_higher_better ? difference : -difference;
 }
 
+/** Return which side is better, by a gain. */
+function sideOf(difference) {
+  if (difference === 0) return "equal";
+  return difference > 0 ? "first" : "second";
+}
+
 /** Return the mean score of the compared systems; higher is better. */
 function quality(line) {
-  const chosen = [first(), second()].filter((system) => system !== REFERENCE);
-  const sum = chosen.reduce((total, system) => total + data.scores[system][line], 0);
-  return ((data.is_higher_better ? 1 : -1) * sum) / chosen.length;
+  const scores = systemsShown().map((system) => data.scores[system][line]);
+  const sum = scores.reduce((total, score) => total + score);
+  return ((data.is_higher_better ? 1 : -1) * sum) / scores.length;
 }

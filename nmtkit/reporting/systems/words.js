@@ -1,13 +1,30 @@
 // Words of a text as nmtkit counts them, and the words in which two texts differ.
 
-// Spaces and letters as in Python's regular expressions, which JavaScript's own classes are not.
-const SPACE = "\\t-\\r\\x1c- \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
-const WORD = new RegExp(`[\\p{L}\\p{N}_]+|[^\\p{L}\\p{N}_${SPACE}]`, "gu");
-const MAX_CELLS = 4e6; // a larger table takes too long; the differing middles are marked whole
+// Characters as nmtkit/text/words.py classifies them, which has the rules.
+const SPACE = "\\t-\\r\\x1c- \\x85\\xa0\\u1680\\u2000-\\u200b\\u2028\\u2029\\u202f\\u205f\\u3000";
+const SPACELESS =
+  "[\\u2e80-\\u2fff\\u3001-\\u312f\\u3190-\\ua4cf\\uf900-\\ufaff\\u{16fe0}-\\u{18dff}" +
+  "\\u{1aff0}-\\u{1b2ff}\\u{20000}-\\u{3ffff}\\uff01-\\uff0f\\uff1a-\\uff20\\uff3b-\\uff3e" +
+  "\\uff40\\uff5b-\\uff9f\\u0e00-\\u109f\\u1780-\\u17ff\\u1950-\\u19ff\\u1a20-\\u1aaf" +
+  "\\ua9e0-\\ua9ff\\uaa60-\\uaadf\\u{11700}-\\u{1174f}]";
+const UNSEEN = `(?![${SPACE}])\\p{Cf}`;
+const MARK =
+  `(?:${UNSEEN}|(?<=\\u0e4d)\\u0e32|(?<=\\u0ecd)\\u0eb2` +
+  "|[\\p{M}\\u0e33\\u0eb3\\uff9e\\uff9f\\u{1f3fb}-\\u{1f3ff}])";
+const LETTER = `(?!${SPACELESS})[\\p{L}\\p{N}_]`;
+const FLAG = "[\\u{1f1e6}-\\u{1f1ff}]{2}";
+const STACKED = `(?<=[\\u1039\\u17d2\\u1a60])(?=\\p{L})${SPACELESS}`;
+const WORD = new RegExp(
+  `(?:(?!${MARK})${SPACELESS}(?:${MARK}|${STACKED})*|${LETTER}(?:${LETTER}|${MARK})*` +
+    `|(?:${FLAG}|(?!${UNSEEN})[^${SPACE}])(?:${MARK}|(?<=\\u200d)\\p{S})*)(?<!${UNSEEN})`,
+  "gu",
+);
 
 function wordsOf(text) {
   return text.match(WORD) ?? [];
 }
+
+const MAX_CELLS = 4e6; // a larger table takes too long; the differing middles are marked whole
 
 /** Return, per word of one list, whether it belongs to the longest common subsequence of both. */
 function commonWords(one, other) {
@@ -70,10 +87,4 @@ function marked(text, classOf) {
   add(last, open);
   add(text.length, "");
   return nodes;
-}
-
-function element(name, properties, ...children) {
-  const created = Object.assign(document.createElement(name), properties);
-  created.append(...children);
-  return created;
 }

@@ -1,13 +1,7 @@
 import click
 from click.testing import CliRunner
 
-from nmtkit_cli.command import (
-    Command,
-    Session,
-    at_least_one,
-    given_one,
-    read_counts,
-)
+from nmtkit_cli.command import Command, Session, at_least_one, given_one
 from tests.messages import refuses
 
 EXAMPLES = """\
@@ -49,18 +43,6 @@ def test_a_count_is_at_least_one_or_not_given() -> None:
     for number in (0, -1):
         with refuses(click.BadParameter, f"{number} 1", recorded=False):
             at_least_one(context, option, number)
-
-
-def test_counts_are_read_in_order_without_repetitions() -> None:
-    command = probe()
-    context, option = click.Context(command), command.params[0]
-    assert read_counts(context, option, None) is None
-    for text, counts in (("7", [7]), ("5,20,10", [5, 20, 10]), ("2, 1,2", [2, 1])):
-        assert read_counts(context, option, text) == counts
-    for text in ("0", "a", "", "5,", "5,-1", "5;6", "1.5"):
-        with refuses(click.BadParameter, "list numbers; 5,10,20", recorded=False) as caught:
-            read_counts(context, option, text)
-        assert repr(text) in str(caught.value)
 
 
 def test_at_most_one_of_exclusive_options_is_accepted() -> None:

@@ -1,4 +1,5 @@
 import errno
+import os
 
 import click
 import pytest
@@ -38,6 +39,9 @@ def test_every_exit_code_is_explained_in_the_help() -> None:
         (OutOfMemoryError("CUDA out of memory. Tried"), 5, "memory"),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory"), 5, "memory"),
         (OSError(errno.ENOSPC, "No space left on device"), 5, "standard output"),
+        (OSError(errno.EMFILE, os.strerror(errno.EMFILE), "x"), 5, "files; ulimit"),
+        (RuntimeError(f"shm: {os.strerror(errno.EMFILE)} (24)"), 5, "files; ulimit"),
+        (errors.ConfigError(f"x: {os.strerror(errno.ENFILE)}; give a file"), 5, "files; ulimit"),
         (OSError(errno.EIO, "Input/output error", "x"), 5, "x"),
         (KeyError("x"), 1, "KeyError x; nmtkit --debug"),
         (OSError(errno.ENOENT, "No such file"), 1, "FileNotFoundError; nmtkit --debug"),

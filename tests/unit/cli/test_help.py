@@ -8,10 +8,10 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
-from nmtkit.config.schema import ScoreRecipe
+from nmtkit.config.schema import RECIPES, ScoreRecipe, fields_of
 from nmtkit_cli.command import Command
 from nmtkit_cli.command_line import COMMANDS
-from nmtkit_cli.help import COMMON, RecipeCommand
+from nmtkit_cli.help import RecipeCommand
 from nmtkit_cli.options import recipe_command
 
 WIDTH, HEIGHT = 80, 40
@@ -46,10 +46,10 @@ def flags_in(text: str) -> list[str]:
 def test_the_commands_with_common_options_are_those_with_a_flag_per_setting() -> None:
     modules = [name for name in COMMANDS if name not in ("average-checkpoints", "import", "trees")]
     recipes = {name for name in modules if isinstance(command_of(name), RecipeCommand)}
-    assert recipes == set(COMMON)
+    assert recipes == set(RECIPES)
 
 
-@pytest.mark.parametrize("name", COMMON)
+@pytest.mark.parametrize("name", RECIPES)
 def test_help_is_one_screen(name: str) -> None:
     lines = output(name, "--help").rstrip("\n").split("\n")
     assert len(lines) <= HEIGHT
@@ -58,30 +58,38 @@ def test_help_is_one_screen(name: str) -> None:
     assert all(len(line) <= WIDTH for line in [*lines[:examples], lines[-1]])
 
 
-@pytest.mark.parametrize("name", COMMON)
-def test_help_shows_the_common_options_in_their_order_and_counts_the_others(name: str) -> None:
+@pytest.mark.parametrize("name", RECIPES)
+def test_help_shows_the_common_settings_and_counts_the_others(name: str) -> None:
     text, options = output(name, "--help"), options_of(name)
-    common = [next(flag for flag in options[one].opts if "--" in flag) for one in COMMON[name]]
-    assert flags_in(text) == common
-    num_further = len(options) - len(COMMON[name]) - len(("--help", "--help-all"))
+    fields = fields_of(RECIPES[name])
+    shown = flags_in(text)
+    common = {
+        one.flag
+        for one in fields.values()
+        if one.setting.is_common and name in (one.setting.common_in or [name])
+    }
+    assert {one.flag for one in fields.values()}.intersection(shown) == common
+    assert "--config" in shown
+    num_further = len(options) - len(shown) - len(("--help", "--help-all"))
     last = f"nmtkit {name} --help-all shows {num_further} further options."
     assert text.endswith(f"\n\n{last}\n")
 
 
-@pytest.mark.parametrize("name", COMMON)
+@pytest.mark.parametrize("name", RECIPES)
 def test_help_shows_all_required_options(name: str) -> None:
-    required = {key for key, one in options_of(name).items() if "[required]" in str(one.help)}
-    assert required <= set(COMMON[name])
+    required = {one.opts[0] for one in options_of(name).values() if "[required]" in str(one.help)}
+    first = {*flags_in(output(name, "--help"))[: len(required)]}
+    assert required <= first
 
 
-@pytest.mark.parametrize("name", COMMON)
+@pytest.mark.parametrize("name", RECIPES)
 def test_no_text_of_help_is_truncated(name: str) -> None:
     text = output(name, "--help").split("Options:")[1].split("Examples:")[0]
     for opening, closing in ("()", "[]"):
         assert text.count(opening) == text.count(closing)
 
 
-@pytest.mark.parametrize("name", COMMON)
+@pytest.mark.parametrize("name", RECIPES)
 def test_help_all_shows_every_flag_and_completion_offers_it(name: str) -> None:
     options = options_of(name).values()
     flags = {flag for one in options for flag in (*one.opts, *one.secondary_opts) if "--" in flag}

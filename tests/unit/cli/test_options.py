@@ -7,7 +7,6 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
-from nmtkit.config.fields import fields_of, values_of
 from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import (
     AttentionRecipe,
@@ -17,11 +16,13 @@ from nmtkit.config.schema import (
     ScoreRecipe,
     TrainRecipe,
     TranslateRecipe,
+    fields_of,
+    values_of,
 )
 from nmtkit.config.toml import dumps, loads
 from nmtkit.errors import ConfigError
 from nmtkit_cli.command import Command
-from nmtkit_cli.options import recipe_command, recipe_from, typed_flags
+from nmtkit_cli.options import recipe_command, recipe_from, refuse_idle_settings
 from tests.messages import refuses
 
 
@@ -59,7 +60,7 @@ def test_every_setting_is_a_flag_in_kebab_case_and_there_is_no_other(
     module: str, recipe_type: type[Recipe]
 ) -> None:
     command: Command = importlib.import_module(f"nmtkit_cli.{module}").command
-    own = {"data", "model", "models", "out", "help_all", "workers", "shard", "overwrite"}
+    own = {"data", "model", "models", "out", "help_all", "workers", "shard", "overwrite", "as_text"}
     own |= {"reference", "systems", "source", "page", "as_json", "config", "preset", "print_config"}
     own |= {"parent", "update_vocabulary", "target", "files", "tune"}
     flags = {option.name: option.opts for option in command.params if option.name not in own}
@@ -170,20 +171,23 @@ def test_switches_turn_settings_on_and_off() -> None:
     assert recipe_for("--tie-embeddings").model.tie_embeddings
 
 
-def test_typed_flags_are_those_of_the_command_line_and_not_of_the_file(tmp_path: Path) -> None:
-    taken: list[list[str]] = []
-
+def test_a_setting_without_effect_is_an_error_as_a_flag_and_a_warning_in_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     @recipe_command("probe", TrainRecipe, {}, "")
     def command(recipe: TrainRecipe) -> None:
         """Probe."""
-        assert recipe.checkpoints.keep == 7
-        taken.append(typed_flags(TrainRecipe, ("model", "seed", "checkpoints")))
+        refuse_idle_settings(recipe, ("model", "seed", "checkpoints"), "here", ("dropout",))
 
     file = tmp_path / "recipe.toml"
     file.write_text("[checkpoints]\nkeep = 7\n", encoding="utf-8")
-    arguments = ["--config", str(file), "--seed", "1", "--no-tie-embeddings", "--patience", "2"]
+    arguments = ["--config", str(file), "--dropout", "0.3", "--patience", "2"]
     command.main(arguments, standalone_mode=False)
-    assert taken == [["--tie-embeddings", "--seed"]]
+    assert capsys.readouterr().err == "nmtkit: warning: --keep of --config: no effect here\n"
+    keys = "--tie-embeddings --seed; leave them out"
+    with refuses(click.UsageError, keys, recorded=False):
+        command.main([*arguments, "--seed", "1", "--no-tie-embeddings"], standalone_mode=False)
+    assert capsys.readouterr().err == ""
 
 
 def test_a_short_flag_is_the_long_one() -> None:

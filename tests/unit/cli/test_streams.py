@@ -1,5 +1,6 @@
 import io
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -15,6 +16,14 @@ def test_lines_are_written_as_utf8_ended_by_lf_and_flushed(
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BufferedWriter(raw), "ascii"))
     streams.write_lines(["Gr\u00fc\u00dfe", "", "a\u2028b"])
     assert raw.getvalue() == "Gr\u00fc\u00dfe\n\na\u2028b\n".encode()
+
+
+@pytest.mark.parametrize("write", [streams.say, lambda text: streams.write_report([text])])
+def test_what_a_terminal_would_act_on_is_written_as_escape_sequences(
+    write: Callable[[str], None], capfd: pytest.CaptureFixture[str]
+) -> None:
+    write("run\x1b[31m\x07\x9b \u202e\udce9\u3000\u200d.")
+    assert "".join(capfd.readouterr()) == r"run\x1b[31m\x07\x9b \u202e\udce9" + "\u3000\u200d.\n"
 
 
 def test_a_closed_standard_input_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ ARGUMENT = click.Argument(["data"])
     [
         ("corpus", "{0}/corpus text; `nmtkit preprocess --train {0}/corpus`"),
         ("corpus.en", "{0}/corpus.en text; `nmtkit preprocess --train {0}/corpus`"),
+        ("my text.en", "{0}/my text.en; --train '{0}/my text'`"),
         ("a.b.de.gz", "{0}/a.b.de.gz text; `nmtkit preprocess --train {0}/a.b`"),
         ("run", "{0}/run run; dataset --out {0}/run"),
         ("model", "{0}/model model; dataset --from {0}/model"),
@@ -23,7 +24,7 @@ ARGUMENT = click.Argument(["data"])
     ],
 )
 def test_text_and_other_folders_are_not_datasets(name: str, keys: str, tmp_path: Path) -> None:
-    for file in ("corpus.en", "corpus.de", "a.b.de.gz"):
+    for file in ("corpus.en", "corpus.de", "my text.en", "a.b.de.gz"):
         (tmp_path / file).touch()
     (tmp_path / "empty").mkdir()
     (tmp_path / "run" / "checkpoints").mkdir(parents=True)

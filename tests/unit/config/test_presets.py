@@ -1,8 +1,7 @@
 import pytest
 
-from nmtkit.config.fields import Value, fields_of, values_of
 from nmtkit.config.presets import PRESET_OF_ROW, PRESETS
-from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.schema import TrainRecipe, Value, fields_of, values_of
 from nmtkit.config.toml import build, dumps, loads
 from nmtkit.reporting.paper import TABLE_3
 

@@ -2,8 +2,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from nmtkit.config.fields import Value
-from nmtkit.config.schema import AttentionRecipe, PreprocessRecipe
+from nmtkit.config.schema import AttentionRecipe, PreprocessRecipe, Value
 from nmtkit.config.toml import build
 from nmtkit.errors import ConfigError
 from tests.messages import refuses
@@ -23,6 +22,8 @@ BOTH_GIVEN: Mapping[str, Value] = {"source_vocabulary": "s.model", "target_vocab
     ("values", "keys"),
     [
         ({"target_lang": "en"}, "source_lang target_lang en; corpus.target_lang"),
+        ({"keep_above": 0.7}, "keep_above 0.7 --scores; filters.keep_above"),
+        ({"scores": ("a", "b")}, "scores 2 1; --train filters.scores"),
         ({"max_ratio": 0.5}, "max_ratio 0.5 1 0 filters.max_ratio"),
         *(
             (
@@ -83,8 +84,7 @@ BOTH_GIVEN: Mapping[str, Value] = {"source_vocabulary": "s.model", "target_vocab
             {"target_segmentation": "trees", "normalize": "nfc"},
             "normalize nfc; nmtkit trees tokenize vocabulary.normalize",
         ),
-        ({"normalize": "nfkc"}, "normalize nfkc SentencePiece"),
-        ({"normalize": "nfc", "target_segmentation": "unigram"}, "normalize nfc SentencePiece"),
+        ({"segmentation": "words", "split_digits": True}, "split_digits True"),
         (
             {"target_segmentation": "words", "target_vocab_size": 7},
             "target_vocab_size 7 8 vocabulary.target_vocab_size",
@@ -103,6 +103,7 @@ def test_contradictory_settings_of_preprocessing_are_refused(
     [
         {},
         {"max_ratio": 1},
+        {"scores": ("a",), "keep_above": -1.5},
         {"segmentation": "words", "min_count": 2},
         {"sample_lines": 10},
         BOTH_GIVEN,
@@ -151,7 +152,7 @@ def test_contradictory_settings_of_attention_are_refused(
     [
         {"heads": "5,6", "layer": 5, "word": "its"},
         {"format": "json", "translate": True, "beam": 8},
-        {"format": "png", "drawing": "matrix"},
+        {"format": "svg", "drawing": "matrix"},
     ],
 )
 def test_consistent_settings_of_attention_are_accepted(values: Mapping[str, Value]) -> None:

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from nmtkit.config.fields import Value
-from nmtkit.config.schema import ScoreRecipe
+from nmtkit.config.schema import ScoreRecipe, Value
 from nmtkit.config.toml import build
 from nmtkit.errors import ConfigError
 from tests.messages import refuses
@@ -16,12 +15,13 @@ from tests.messages import refuses
     [
         ({"metric": "bleu,chfr"}, "chfr; chrf metrics.metric"),
         ({"metric": ""}, "''; bleu brackets metrics.metric"),
-        ({"metric": "BLEU"}, "BLEU; bleu chrf"),
+        ({"metric": "BLEU"}, "BLEU; 'bleu'"),
         ({"metric": "chrf", "tokenize": "intl"}, "tokenize intl chrf; metrics.tokenize"),
         ({"metric": "ter", "lowercase": True}, "lowercase True ter; metrics.lowercase"),
         ({"metric": "paper-bleu"}, "paper-bleu; --language-pair en-de metrics.language_pair"),
         ({"test_set": "wmt17"}, "test_set; --language-pair"),
-        ({"language_pair": "de"}, "language_pair de metrics.language_pair"),
+        ({"language_pair": "de"}, "language_pair de; en-zh metrics.language_pair"),
+        ({"language_pair": "en-zh-CN"}, "language_pair en-zh-CN; codes country script en-zh"),
         ({"metric": "brackets,bleu"}, "metric brackets,bleu; metrics.metric"),
         *(
             (

@@ -2,8 +2,7 @@
 
 import pytest
 
-from nmtkit.config.fields import fields_of
-from nmtkit.config.schema import Recipe, ScoreRecipe, TrainRecipe, TranslateRecipe
+from nmtkit.config.schema import Recipe, ScoreRecipe, TrainRecipe, TranslateRecipe, fields_of
 from nmtkit.config.toml import loads
 
 

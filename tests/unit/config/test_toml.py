@@ -9,14 +9,18 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from nmtkit.config.fields import Field, Value, fields_of, recipe_of, values_of
 from nmtkit.config.schema import RECIPES as RECIPES_OF_COMMANDS
 from nmtkit.config.schema import (
+    Field,
     PreprocessRecipe,
     RerankRecipe,
     ScoreRecipe,
     TrainRecipe,
     TranslateRecipe,
+    Value,
+    fields_of,
+    recipe_of,
+    values_of,
 )
 from nmtkit.config.toml import (
     MAX_CHARACTERS,
@@ -49,7 +53,7 @@ def permitted(field: Field) -> st.SearchStrategy[Any]:
     if field.kind is tuple:
         return st.lists(TEXTS, max_size=3).map(tuple)
     if field.kind is int:
-        return st.integers(int(setting.minimum or 0), int(setting.maximum or 2**63 - 1))
+        return st.integers(int(setting.minimum), int(setting.maximum or 2**63 - 1))
     if field.kind is float:
         return st.floats(setting.minimum, setting.maximum, allow_infinity=False)
     return TEXTS

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.config.fields import Value
-from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.schema import TrainRecipe, Value
 from nmtkit.config.toml import build
 from nmtkit.errors import ConfigError
 from tests.messages import refuses
@@ -34,7 +33,7 @@ LINEAR: Mapping[str, Value] = {
             {"compile": "on", "deterministic": True},
             "compile on; --compile --deterministic engine.compile",
         ),
-        ({"learning_rate": 0.001}, "learning_rate 0.001 --schedule paper"),
+        ({"learning_rate": 0.001}, "learning_rate 0.001 --schedule inverse-sqrt"),
         (
             {"schedule": "constant"},
             "schedule constant; --learning-rate 0.0005 training.learning_rate",
@@ -45,7 +44,7 @@ LINEAR: Mapping[str, Value] = {
         ),
         ({"learning_rate_scale": 0.0}, "learning_rate_scale 0.0 0; training.learning_rate_scale"),
         ({**LINEAR, "learning_rate": 0.0}, "schedule linear; --learning-rate"),
-        ({"final_learning_rate": 1e-5}, "final_learning_rate 1e-05 --schedule paper"),
+        ({"final_learning_rate": 1e-5}, "final_learning_rate 1e-05 --schedule linear"),
         (
             {"schedule": "constant", "learning_rate": 0.001, "decay_updates": 9000},
             "decay_updates 9000 --schedule constant",
@@ -86,7 +85,7 @@ LINEAR: Mapping[str, Value] = {
             "validate_metrics bleu --validate-every",
         ),
         ({"best_metric": "blue"}, "blue; bleu validation.best_metric"),
-        ({"best_metric": "BLEU"}, "BLEU; nll bleu chrf"),
+        ({"best_metric": "BLEU"}, "BLEU; 'bleu'"),
         ({"validate_metrics": "bleu,chfr"}, "chfr; chrf validation.validate_metrics"),
         (
             {"patience": 3, "validate_every": 0},

@@ -2,8 +2,7 @@
 
 import pytest
 
-from nmtkit.config.fields import Value
-from nmtkit.config.schema import PreprocessRecipe, TrainRecipe, TranslateRecipe
+from nmtkit.config.schema import PreprocessRecipe, TrainRecipe, TranslateRecipe, Value
 from nmtkit.config.toml import build, read_values
 from nmtkit.errors import ConfigError
 from tests.messages import refuses

@@ -71,6 +71,15 @@ def test_translations_correspond_at_no_lag_only() -> None:
         assert values[MAX_LAG] > MIN_CORRESPONDENCE
 
 
+def test_names_between_chinese_characters_are_shared_words() -> None:
+    lengths = [(random.Random(i).randrange(9), random.Random(~i).randrange(9)) for i in range(64)]
+    pairs = [
+        (f"It is N{i}{'.' * one}", "\u8fd9\u662f" + f"N{i}" + "\u7684" * other)
+        for i, (one, other) in enumerate(lengths)
+    ]
+    assert correspondence(pairs)[MAX_LAG] > MIN_CORRESPONDENCE
+
+
 def test_text_that_corresponds_has_no_misaligned_part() -> None:
     assert find_misaligned(in_blocks(made_up_pairs(30 * BLOCK))) is None
 
@@ -110,3 +119,14 @@ def test_blocks_that_say_nothing_are_not_judged() -> None:
     assert find_misaligned([list(zip(sources, reversed(targets), strict=True))]) is None
     assert find_misaligned([[("", "")] * BLOCK]) is None
     assert find_misaligned([]) is None
+
+
+def test_a_shift_begins_before_blocks_that_seem_to_correspond() -> None:
+    pairs = made_up_pairs(12 * BLOCK)
+    # In these blocks after the shift, neighbouring lines are equal, as news repeats its words.
+    for block in (5, 7):
+        for i in range(block * BLOCK, (block + 1) * BLOCK):
+            pairs[i] = pairs[i - i % 4]
+    found = find_misaligned(in_blocks(shifted(pairs, 4 * BLOCK, 12 * BLOCK, 1)))
+    assert found
+    assert (found.first, found.lag) == (4, 1)

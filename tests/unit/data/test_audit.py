@@ -41,9 +41,9 @@ def test_a_manifest_has_all_counts() -> None:
 
 def test_the_table_shows_pairs_and_tokens_aligned() -> None:
     assert table([("train", FIRST), ("x", SECOND)], "bytes") == [
-        "pairs  read  kept  empty  too long  ratio  script  copy  held out  duplicate",
-        "train    10     7      1         0      2       0     0         0          0",
-        "x         5     4      0         1      0       0     0         0          0",
+        "pairs  read  kept  empty  too long  ratio  script  copy  held out  score  duplicate",
+        "train    10     7      1         0      2       0     0         0      0          0",
+        "x         5     4      0         1      0       0     0         0      0          0",
         "tokens    side  all  mean  longest    bytes",
         "train   source   70  10.0       12  10.000%",
         "train   target   35   5.0        9   0.000%",
@@ -59,17 +59,11 @@ def test_filters_that_were_off_have_no_count(tmp_path: Path) -> None:
     counts = prepared(recipe, tmp_path / "data", reports.append)
     lines = reports[next(i for i, line in enumerate(reports) if line.startswith("pairs")) :]
     train, valid = (line.split()[3:] for line in lines[1:3])
-    assert train == ["0", "0", "0", "-", "-", "-", "0"]
-    assert valid == ["0", "0", "-", "-", "-", "-", "-"]
+    assert train == ["0", "0", "0", "-", "-", "-", "-", "0"]
+    assert valid == ["0", "0", "-", "-", "-", "-", "-", "-"]
     assert list(counts["train"]["dropped"]) == ["empty", "too long", "ratio", "duplicate"]
     assert list(counts["valid"]["dropped"]) == ["empty", "too long"]
     assert lines == list(describe(tmp_path / "data", check=False))[-len(lines) :]
-
-
-def test_zeros_that_earlier_versions_counted_for_filters_that_were_off_are_not_shown() -> None:
-    fields = {**FIRST.to_manifest(), "dropped": {**NONE, "empty": 1}}
-    read = PairCounts.from_manifest(fields, FilterConfig(drop_copies=True))
-    assert read.dropped == {"empty": 1, "too long": 0, "copy": 0}
 
 
 def test_the_table_shows_texts_without_kept_pairs() -> None:

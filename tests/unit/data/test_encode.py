@@ -54,7 +54,7 @@ LINES = st.lists(st.sampled_from([*WORDS, "?"]), max_size=6).map(" ".join)
 @given(st.lists(st.tuples(LINES, LINES), max_size=20))
 def test_kept_pairs_are_the_ids_of_the_lines_in_order(pairs: list[tuple[str, str]]) -> None:
     codec = tiny_codec()
-    encoded = encoder(num_shards=3).encode(Chunk(0, 40, pairs))
+    encoded = encoder(num_shards=3).encode(Chunk(0, 40, 41, pairs))
     shards = assign_shards(1, 40, len(pairs), 3)
     expected: dict[int, tuple[list[list[int]], list[list[int]]]] = {}
     reasons: Counter[str] = Counter()
@@ -77,14 +77,14 @@ def test_kept_pairs_are_the_ids_of_the_lines_in_order(pairs: list[tuple[str, str
 
 def test_tokens_of_kept_pairs_are_counted() -> None:
     pairs = [("a ? b", "A ? ?"), ("?", ""), ("a a a a", "b c d e"), ("", "")]
-    counts = encoder(num_shards=2).encode(Chunk(0, 0, pairs)).counts
+    counts = encoder(num_shards=2).encode(Chunk(0, 0, 1, pairs)).counts
     assert counts.source == SideCounts(tokens=9, unknown=1, longest=5)
     assert counts.target == SideCounts(tokens=9, unknown=2, longest=5)
     assert (counts.read, counts.kept) == (4, 2)
 
 
 def test_a_chunk_without_kept_pairs_is_empty() -> None:
-    encoded = encoder(num_shards=2).encode(Chunk(0, 0, [("", "a")]))
+    encoded = encoder(num_shards=2).encode(Chunk(0, 0, 1, [("", "a")]))
     assert (encoded.corpus, encoded.shards, encoded.counts.kept) == (0, {}, 0)
 
 
@@ -94,9 +94,9 @@ def test_without_workers_chunks_are_encoded_one_by_one() -> None:
     def chunks() -> Iterator[Chunk]:
         for number in range(3):
             taken.append(number)
-            yield Chunk(0, number, [("a", "b")] * (number + 1))
+            yield Chunk(0, number, number + 1, [("a", "b")] * (number + 1))
 
     encoded = encode_in_order(encoder(num_shards=1), chunks(), workers=1)
-    assert next(encoded).num_pairs == 1
+    assert next(encoded).counts.read == 1
     assert taken == [0]
-    assert [one.num_pairs for one in encoded] == [2, 3]
+    assert [one.counts.read for one in encoded] == [2, 3]

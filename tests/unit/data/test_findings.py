@@ -1,3 +1,4 @@
+import json
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -6,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from nmtkit.config.preprocessing import FilterConfig
-from nmtkit.data.evidence import Evidence
-from nmtkit.data.findings import CHECKS, MIN_LINES, Finding, find_all
+from nmtkit.data.findings import CHECKS, MIN_LINES, Evidence, Finding, find_all
 from nmtkit.data.text_sample import TextSample
+from nmtkit.storage.json_data import decode, encode
 from nmtkit.text.corpus import Corpus, Pair
 from tests.made_up import made_up_line, made_up_pairs, meanings
 
@@ -23,6 +24,20 @@ OTHER_LINES = [made_up_line("three", meaning) for meaning in meanings(NUM_PAIRS,
 GREEK = {ord("a") + i: 0x3B1 + i for i in range(26)}
 
 
+LEXICONS = {
+    name: {*" ".join(made_up_line(name, [one]) for one in range(400)).split()}
+    for name in ("one", "two", "three")
+}
+
+
+def rank(line: str) -> list[tuple[str, float]]:
+    """Identify made-up languages by their words."""
+    words = line.split()
+    return [
+        (name, -9.0 * sum(word not in known for word in words)) for name, known in LEXICONS.items()
+    ]
+
+
 def evidence_of(
     pairs: Sequence[Pair],
     valid: Sequence[Pair] | None = VALID,
@@ -31,8 +46,8 @@ def evidence_of(
 ) -> Evidence:
     others = evidence_of(valid, None, name="valid") if valid else None
     sample = TextSample(others.sample.pairs if others else ())
-    corpus = Corpus(name, Path(f"{name}.en"), Path(f"{name}.de"), len([*sample.watch(pairs)]), "")
-    return Evidence(corpus, sample, filters, others)
+    corpus = Corpus(name, Path(f"{name}.en"), Path(f"{name}.de"), len([*sample.watch(pairs)]), ())
+    return Evidence(corpus, sample, filters, others, rank=rank)
 
 
 def found_in(
@@ -70,6 +85,11 @@ DAMAGES: dict[str, tuple[Damage, FilterConfig, str]] = {
     ),
     "entities": (lambda _, pair: (pair[0], pair[1] + " &quot;"), NO_FILTERS, "--unescape"),
     "encoding": (lambda _, pair: (pair[0] + " \u00c3\u00a9", pair[1]), NO_FILTERS, ""),
+    "segmented": (
+        lambda _, pair: (pair[0], pair[1][:3] + "@@ " + pair[1][3:]),
+        NO_FILTERS,
+        "--segmentation words",
+    ),
 }
 
 
@@ -93,7 +113,7 @@ def test_damage_is_found_with_its_share_and_lines(check: str, share: float) -> N
     assert {*finding.lines} <= {*lines}
     assert f"line {finding.lines[0]}" in str(finding) or f"lines {finding.lines[0]}" in str(finding)
     assert option in finding.message
-    assert Finding.from_manifest({**finding.to_manifest(), "later": 1}) == finding
+    assert decode(Finding, json.loads(json.dumps(encode(finding)))) == finding
 
 
 @pytest.mark.parametrize("check", [name for name, one in DAMAGES.items() if one[1] != NO_FILTERS])
@@ -109,7 +129,8 @@ def test_a_shifted_text_is_found() -> None:
     assert (finding.check, finding.text) == ("misaligned", "train")
     # In whole blocks; the one of the border, lines 961 to 1024, mostly corresponds.
     assert list(finding.lines) == [1025, 1984]
-    assert "; target line N belongs to source line N+1; compare" in finding.message
+    assert "; target line N belongs to source line N+1; " in finding.message
+    assert "between lines 961 and 1088" in finding.message
 
 
 @pytest.mark.parametrize("number", [MIN_LINES - 1, MIN_LINES])
@@ -157,12 +178,17 @@ def test_a_text_with_another_tag_may_be_of_other_languages(check: str) -> None:
     assert check not in {one.check for one in find_all(replace(evidence, has_other_tag=True))}
 
 
-def test_repeated_lines_are_no_language() -> None:
-    generator = random.Random(1)
-    pairs = generator.choices(CLEAN, k=NUM_PAIRS)
+def test_paths_with_braces_are_shown() -> None:
+    evidence = evidence_of(damaged(DAMAGES["swapped"][0], some_lines(0.1)))
+    assert evidence.valid
+    valid = replace(evidence.valid, corpus=replace(evidence.valid.corpus, prefix="{x}"))
+    [finding] = find_all(replace(evidence, valid=valid))
+    assert "compared with {x} (such as lines " in finding.message
+
+
+def test_repeated_lines_are_duplicates() -> None:
+    pairs = random.Random(1).choices(CLEAN, k=NUM_PAIRS)
     assert [one.check for one in found_in(pairs)] == ["duplicates"]
-    odd = [(OTHER_LINES[i % 3], CLEAN[i][1]) for i in range(30)]
-    assert [one.check for one in found_in([*CLEAN, *odd])] == []  # three lines
 
 
 ESCAPED = damaged(DAMAGES["entities"][0], some_lines(0.1))
@@ -188,6 +214,14 @@ def test_the_remedy_for_entities_depends_on_the_vocabulary(
     )
 
 
+def test_without_an_identifier_languages_are_not_measured() -> None:
+    evidence = evidence_of(damaged(DAMAGES["language"][0], some_lines(0.1)))
+    [finding] = find_all(evidence)
+    assert finding.check == "language"
+    assert "mostly three" in finding.message
+    assert find_all(replace(evidence, rank=None)) == []
+
+
 def test_lost_characters_and_wrong_encodings_are_distinguished() -> None:
     lost = [(source + " \ufffd", target) for source, target in CLEAN]
     [finding] = found_in(lost)
@@ -195,6 +229,23 @@ def test_lost_characters_and_wrong_encodings_are_distinguished() -> None:
     assert "lost" in finding.message
     [finding] = found_in(damaged(DAMAGES["encoding"][0], some_lines(0.1)))
     assert "read as another encoding" in finding.message
+    [finding] = found_in([(source + "\x02", target) for source, target in CLEAN])
+    assert "control" in finding.message
+
+
+@pytest.mark.parametrize(("share", "is_found"), [(0.05, False), (0.2, True), (1, True)])
+def test_tokenized_text_is_found(share: float, is_found: bool) -> None:
+    lines = {*some_lines(share)}
+    pairs = [
+        (source + ", a.", target + (" , a ." if i in lines else ", a."))
+        for i, (source, target) in enumerate(CLEAN, 1)
+    ]
+    found = found_in(pairs)
+    assert [(one.check, one.text) for one in found] == [("segmented", "train.de")] * is_found
+    evidence = replace(evidence_of(pairs), are_segmented=(False, True))
+    assert find_all(evidence) == []
+    segmented = [(source, target.replace(" ", "@@ ", 1)) for source, target in pairs]
+    assert [one.check for one in found_in(segmented)] == ["segmented"]
 
 
 def test_validation_text_that_is_the_training_text_is_not_to_be_held_out() -> None:

@@ -11,26 +11,23 @@ import pytest
 from nmtkit.config.preprocessing import VocabularyConfig
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.audit import PairCounts, SideCounts, describe
-from nmtkit.data.binary import Dataset, Part
+from nmtkit.data.binary import Dataset
 from nmtkit.data.inherited import fit_warnings
-from nmtkit.data.joining import join
-from nmtkit.data.prepare import Sizes, prepare_part
 from nmtkit.errors import ConfigError, DamagedError, DataError
 from nmtkit.interop import marian_reading
 from nmtkit.parsing.trees import format_tree, parse_tree
 from nmtkit.parsing.vocabulary import TreeTokens
-from nmtkit.progress.counting import SILENT
-from nmtkit.text.codec import TextCodec, tokenized
+from nmtkit.text.closed_words import Words
+from nmtkit.text.codec import TextCodec
 from nmtkit.text.marian import UNKNOWN_LANGUAGES, MarianVocabulary
+from nmtkit.text.steps import MosesTokens, Prepared
 from nmtkit.text.subword import Subword
-from nmtkit.text.words import Words
 from tests.conversions import random_model, write_marian, write_random_model
 from tests.messages import refuses
 from tests.tiny import (
     TRAIN_LINES,
     VALID_LINES,
     prepared,
-    silent,
     tiny_codec,
     tiny_corpus,
     tiny_recipe,
@@ -59,7 +56,7 @@ def separate() -> TextCodec:
 def moses() -> TextCodec:
     shared = tiny_codec().source
     assert isinstance(shared, Words)
-    sides = tokenized(shared, "en"), tokenized(shared, "de")
+    sides = [Prepared(shared, (MosesTokens(lang),)) for lang in ("en", "de")]
     return TextCodec("en", "de", sides[0], sides[1], is_shared=True)
 
 
@@ -121,16 +118,9 @@ def test_the_codec_of_a_dataset_is_the_model_s(tmp_path: Path, name: str) -> Non
     assert any(column in line for line in describe(tmp_path / "data", check=True))
 
 
-@pytest.mark.parametrize("folder", sorted(GOLDEN.glob("formats-*/**/codec")), ids=str)
-def test_codecs_of_earlier_versions_are_inherited(tmp_path: Path, folder: Path) -> None:
-    codec = replace(TextCodec.load(folder), source_lang="en", target_lang="de")
-    prepared(recipe_of(tmp_path, model(tmp_path, codec)), tmp_path / "data")
-    assert Dataset.open(tmp_path / "data").codec.fingerprint == codec.fingerprint
-
-
 @pytest.mark.parametrize("keeps_tags", [False, True])
 def test_a_parser_s_codec_takes_tokens_in_its_source_only(tmp_path: Path, keeps_tags: bool) -> None:
-    trees = TreeTokens.count(map(parse, TREEBANK), keeps_tags)
+    trees = TreeTokens.of_trees(map(parse, TREEBANK), keeps_tags)
     words = Words([*{word for one in TREEBANK for word in parse(one).words()}])
     parent = model(tmp_path, TextCodec("en", "de", words, trees, is_shared=False))
     recipe = recipe_of(tmp_path, parent, whole_tokens=tokens_in(tmp_path, "<bt>", "(NEW"))
@@ -182,7 +172,7 @@ def test_appended_tokens_are_one_id_each_and_the_others_keep_theirs(
         text = f"{TAG} NASA XYZ {known} NASA"
         assert len(own.encode(text)) == 5
         assert own.decode(own.encode(text)) == own.normalize(text) == text
-        assert own.word_indices(own.encode(text)) == [0, 1, 2, 3, 4]
+        assert own.word_ranges(own.encode(text)) == [range(n, n + 1) for n in range(5)]
     side = "shared" if codec.is_shared else "source"
     expected = f"added 3 of 4 whole tokens to the {side} vocabulary; 1 was an entry already"
     assert reports[0] == expected
@@ -329,21 +319,6 @@ def test_a_text_that_does_not_fit_is_a_warning_with_side_share_and_cause(tmp_pat
 
 
 # -------------------------------------------------------------------------------- other options
-
-
-def test_parts_with_an_inherited_codec_are_joined_into_the_dataset_of_one_call(
-    tmp_path: Path,
-) -> None:
-    tokens = tokens_in(tmp_path, TAG)
-    recipe = recipe_of(tmp_path, model(tmp_path, subwords("bpe")), whole_tokens=tokens)
-    sizes = Sizes(shard=3)
-    for number in (1, 2):
-        out = tmp_path / f"part-{number}"
-        prepare_part(recipe, Part(number, 2), out, 1, False, SILENT, sizes)
-    join([tmp_path / "part-1", tmp_path / "part-2"], tmp_path / "joined", False, silent)
-    prepared(recipe, tmp_path / "data", sizes=sizes)
-    joined, whole = Dataset.open(tmp_path / "joined"), Dataset.open(tmp_path / "data")
-    assert joined.manifest == whole.manifest  # it has the hash of every file
 
 
 @pytest.mark.parametrize(

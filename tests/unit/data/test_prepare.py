@@ -161,9 +161,11 @@ def test_progress_and_result_are_reported(
 ) -> None:
     report_everything(monkeypatch)
     monkeypatch.setattr(vocabulary, "QUICK_ITEMS", 12)
+    monkeypatch.setattr("nmtkit.data.prepare.language_identifier", lambda: None)
     lines: list[str] = []
     prepared(recipe, tmp_path / "data", lines.append, Sizes(chunk=4))
     train = recipe.corpus.train[0]
+    assert "nmtkit[audit]" in lines.pop(0)
     assert [line.partition(", ")[0] for line in lines[:11]] == [
         f"reading {recipe.corpus.valid}.en and {recipe.corpus.valid}.de",
         "read 3 pairs",
@@ -179,9 +181,9 @@ def test_progress_and_result_are_reported(
     ]
     assert lines[11].split() == [
         *("pairs", "read", "kept", "empty", "too", "long", "ratio"),
-        *("script", "copy", "held", "out", "duplicate"),
+        *("script", "copy", "held", "out", "score", "duplicate"),
     ]
-    assert lines[12].split() == [train, "10", "10", *"00-----"]
+    assert lines[12].split() == [train, "10", "10", *"00------"]
     assert lines[14].split()[-1] == "unknown"
     assert len(lines) == 19
 

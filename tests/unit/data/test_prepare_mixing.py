@@ -1,5 +1,6 @@
 """Filters, weights and tags from text to dataset, and their reports."""
 
+import gzip
 import html
 import math
 import unicodedata
@@ -14,9 +15,9 @@ from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.data.prepare import Sizes
 from nmtkit.data.sampler import Sampler, epoch_pairs, epoch_tokens
-from nmtkit.errors import ConfigError
+from nmtkit.errors import ConfigError, DataError
 from nmtkit.symbols import EOS_ID
-from nmtkit.text.editable import whole_entries
+from nmtkit.text.noise import whole_entries
 from nmtkit.text.subword import SPACE_SYMBOL
 from tests.messages import refuses
 from tests.tiny import TRAIN_LINES, VALID_LINES, prepared, tiny_corpus, tiny_recipe, write_lines
@@ -66,6 +67,53 @@ def test_duplicates_are_found_across_corpora(tmp_path: Path) -> None:
     counts = prepared(recipe, tmp_path / "data")
     assert [one["dropped"]["duplicate"] for one in counts["corpora"]] == [0, 1]
     assert counts["corpora"][1]["examples"][0]["line"] == 2
+
+
+def test_pairs_with_a_low_score_are_dropped_and_counted(tmp_path: Path) -> None:
+    first = write_pairs(tmp_path, "first", [("a", "A"), ("b", "B"), ("c", "C"), ("a", "A")])
+    second = write_pairs(tmp_path, "second", [("d", "D"), ("e", "E")])
+    scores = (tmp_path / "first.scores", tmp_path / "second.scores.gz")
+    write_lines(scores[0], ["0.69", "0.7", "-1e3", "inf"])
+    scores[1].write_bytes(gzip.compress(b"7\r\n0\n"))
+    recipe = tiny_recipe(first, second)
+    corpus = replace(recipe.corpus, train=(first, f"{second}=2"))
+    filters = FilterConfig(
+        scores=tuple(map(str, scores)), keep_above=0.7, drop_duplicates=True, max_ratio=2
+    )
+    recipe = replace(recipe, corpus=corpus, filters=filters)
+    counts = prepared(recipe, tmp_path / "data")
+    assert sorted(stored(tmp_path / "data")) == [("b", "B"), ("d", "D")]
+    assert nonzero(counts["train"]["dropped"]) == {"score": 3, "duplicate": 1}
+
+
+@pytest.mark.parametrize(
+    ("lines", "keys"),
+    [
+        (["1", "2"], "first.scores 2 first.en 3"),
+        (["1", "2", "3", "4"], "first.scores 4 first.en 3"),
+        (["1", "0.5\t0.7", "3"], "first.scores:2 0.5\\t0.7"),
+        (["1", "2", "nan"], "first.scores:3 nan"),
+        (["1", "", "2"], "first.scores:2"),
+    ],
+)
+def test_scores_that_are_not_a_number_per_pair_are_refused(
+    lines: list[str], keys: str, tmp_path: Path
+) -> None:
+    first = write_pairs(tmp_path, "first", [("a", "A"), ("b", "B"), ("c", "C")])
+    scores = write_lines(tmp_path / "first.scores", lines)
+    filters = FilterConfig(scores=(str(scores),))
+    recipe = replace(tiny_recipe(first, first), filters=filters)
+    with refuses(DataError, keys):
+        prepared(recipe, tmp_path / "data")
+
+
+def test_a_path_that_ends_like_a_weight_is_refused_or_read(tmp_path: Path) -> None:
+    more = write_pairs(tmp_path, "more", [("a", "A")])
+    write_pairs(tmp_path, "more=2", [("b", "B"), ("c", "C")])
+    with refuses(ConfigError, f"train {more}=2; {more}=2=1"):
+        prepared(with_more(tmp_path, f"{more}=2"), tmp_path / "data")
+    counts = prepared(with_more(tmp_path, f"{more}=2=1"), tmp_path / "data")
+    assert counts["train"]["read"] == len(TRAIN_LINES) + 2
 
 
 def test_weights_reach_the_sampler_and_change_the_fingerprint(tmp_path: Path) -> None:
@@ -144,8 +192,7 @@ def test_cleaned_text_has_the_ids_of_clean_text(
     wrong = [unicodedata.normalize("NFD", html.escape(line)) for line in lines]
     size = {"words": 32_000, "bpe": 285}[segmentation]
     plain = VocabularyConfig(segmentation=segmentation, vocab_size=size, tokenizer=tokenizer)
-    form = "none" if (segmentation, tokenizer) == ("bpe", "none") else "nfc"  # BPE has NFKC
-    cleaning = replace(plain, unescape=True, normalize=form)
+    cleaning = replace(plain, unescape=True, normalize="nfc")
     for name, text, config in (("clean", lines, plain), ("wrong", wrong, cleaning)):
         prefix = write_pairs(tmp_path, name, [(line, line) for line in text])
         recipe = replace(tiny_recipe(prefix, prefix), vocabulary=config)

@@ -4,19 +4,19 @@ from typing import Any
 
 import pytest
 
-from nmtkit.config.fields import fields_of
 from nmtkit.config.preprocessing import SEGMENTATIONS, Segmentation, VocabularyConfig
-from nmtkit.config.schema import PreprocessRecipe
+from nmtkit.config.schema import PreprocessRecipe, fields_of
+from nmtkit.data import vocabulary
 from nmtkit.data.binary import Dataset
 from nmtkit.data.vocabulary import LEARNERS, make_codec
 from nmtkit.errors import ConfigError, DamagedError, DataError
 from nmtkit.parsing.linearize import linearize
 from nmtkit.parsing.trees import parse_tree
 from nmtkit.progress.counting import SILENT, WorkReporter
+from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import KINDS, Kind, TextCodec
 from nmtkit.text.corpus import Corpus, sample
 from nmtkit.text.subword import Algorithm, Subword
-from nmtkit.text.words import Words
 from tests.doubles import report_everything
 from tests.messages import refuses
 from tests.tiny import TRAIN_LINES, prepared, tiny_corpus, tiny_recipe, write_lines
@@ -111,7 +111,7 @@ def test_whole_tokens_are_single_entries_and_other_text_is_not_changed(
     write_lines(Path(f"{prefix}.en"), ["a b c", "d", "a c e f", "g h"])
     write_lines(Path(f"{prefix}.de"), trees)
     write_lines(tokens, [*{token for tree in trees for token in tree.split()}, ""])
-    codec = made(prefix, segmentation=segmentation, vocab_size=278, whole_tokens=str(tokens))
+    codec = made(prefix, segmentation=segmentation, vocab_size=281, whole_tokens=str(tokens))
     assert codec.is_shared
     for tree in trees:
         ids = codec.encode_target(tree)
@@ -143,7 +143,7 @@ def test_a_whole_token_is_an_entry_as_the_text_is_normalised(
 @pytest.mark.parametrize(
     ("token", "settings", "keys"),
     [
-        ("don't", {"tokenizer": "moses"}, "\"don 't\" Moses' en"),
+        ("don't", {"tokenizer": "moses"}, '"don \'t" moses en'),
         ("&amp;", {"unescape": True}, "& unescape"),
         ("\ufdfa", {}, "\ufdfa"),
         ("x" * 9000, {}, "9,003 7,999"),
@@ -195,6 +195,15 @@ def test_a_long_sample_is_counted_while_it_is_read(
     ]
     assert "sampled 1,000 of 2,300 lines (43%)" in reports[1]
     assert "sampled 2,300 lines" in reports[3]
+
+
+def test_learning_for_long_says_so(train: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vocabulary, "REPORT_S", 1e-4)
+    reports: list[str] = []
+    made(train, reports, vocab_size=SIZE)
+    _learning, *others = reports
+    assert others
+    assert all(line.startswith("still learning, for ") for line in others)
 
 
 def test_a_size_error_names_the_languages(train: str) -> None:

@@ -35,7 +35,7 @@ def test_added_ids_can_be_read(
     for path in tmp_path.iterdir():
         path.unlink()
     names = [shard_name(0), shard_name(1), VALID]
-    writer = DatasetWriter(tmp_path, "uint16", range(2), [1.0], max_buffered)
+    writer = DatasetWriter(tmp_path, "uint16", 2, [1.0], max_buffered)
     for part, sequences in added:
         sides = pack(sequences), pack([sequence[::-1] for sequence in sequences])
         if names[part] == VALID:
@@ -60,7 +60,7 @@ def test_ids_take_the_smallest_type_that_holds_the_largest(
     tmp_path: Path, vocabulary_size: int, id_type: str, num_bytes: int
 ) -> None:
     assert id_type_for(vocabulary_size) == id_type
-    writer = DatasetWriter(tmp_path, id_type, range(1), [1.0])
+    writer = DatasetWriter(tmp_path, id_type, 1, [1.0])
     ids = [[vocabulary_size - 1, 2]]
     writer.add(0, 0, Sequences.pack(ids, id_type), Sequences.pack(ids, id_type))
     writer.finish(tiny_codec())
@@ -69,7 +69,7 @@ def test_ids_take_the_smallest_type_that_holds_the_largest(
 
 
 def test_files_are_little_endian_and_offsets_begin_at_zero(tmp_path: Path) -> None:
-    writer = DatasetWriter(tmp_path, "uint16", range(1), [1.0])
+    writer = DatasetWriter(tmp_path, "uint16", 1, [1.0])
     writer.add_valid(pack([[258, 2], [3]]), pack([[1], [2]]))
     writer.finish(tiny_codec())
     assert (tmp_path / "valid.source.ids").read_bytes() == b"\x02\x01\x02\x00\x03\x00"
@@ -77,7 +77,7 @@ def test_files_are_little_endian_and_offsets_begin_at_zero(tmp_path: Path) -> No
 
 
 def test_memory_is_bounded(tmp_path: Path) -> None:
-    writer = DatasetWriter(tmp_path, "uint16", range(10), [1.0], max_buffered_bytes=1000)
+    writer = DatasetWriter(tmp_path, "uint16", 10, [1.0], max_buffered_bytes=1000)
     num_added = 0
     for number in range(60):
         writer.add(number % 10, 0, pack([[5] * 10]), pack([[6] * 10]))
@@ -90,7 +90,7 @@ def test_the_fingerprint_depends_only_on_training_ids_and_codec(tmp_path: Path) 
     def fingerprint(name: str, train: list[list[int]], valid: list[list[int]]) -> str:
         folder = tmp_path / name
         folder.mkdir()
-        writer = DatasetWriter(folder, "uint16", range(1), [1.0])
+        writer = DatasetWriter(folder, "uint16", 1, [1.0])
         writer.add(0, 0, pack(train), pack(train))
         writer.add_valid(pack(valid), pack(valid))
         return writer.finish(tiny_codec()).fingerprint
@@ -102,7 +102,7 @@ def test_the_fingerprint_depends_only_on_training_ids_and_codec(tmp_path: Path) 
 
 
 def test_more_tokens_than_offsets_can_count_is_an_error(tmp_path: Path) -> None:
-    writer = DatasetWriter(tmp_path, "uint16", range(1), [1.0], max_tokens=5)
+    writer = DatasetWriter(tmp_path, "uint16", 1, [1.0], max_tokens=5)
     writer.add(0, 0, pack([[5, 2]]), pack([[5, 6, 7, 8, 2]]))
     with refuses(DataError, "train.00000.target.ids 5; --max-length"):
         writer.add(0, 0, pack([[2]]), pack([[2]]))

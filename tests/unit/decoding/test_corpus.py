@@ -4,6 +4,7 @@ A translator of the tests' own writes capitals, so a model here has only hashes.
 """
 
 import gzip
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -14,16 +15,16 @@ from typing import Any
 import pytest
 import torch
 
-from nmtkit.config.fields import fields_of, recipe_of
-from nmtkit.config.schema import RuntimeConfig, TranslateRecipe
+from nmtkit.config.schema import RuntimeConfig, TranslateRecipe, fields_of, recipe_of
 from nmtkit.decoding import workers
-from nmtkit.decoding.answers import BLANK, Answer, BatchResult, Chunk
+from nmtkit.decoding.answers import Answer, BatchResult, Chunk, Request, Translation
 from nmtkit.decoding.corpus import FREE_SETTINGS, CorpusFiles, translate_file
-from nmtkit.decoding.input_formats import Request
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.progress.counting import WorkReporter
 from nmtkit.runtime import devices
 from nmtkit.storage.durable import new_folder
+from nmtkit.storage.growing_file import FORMAT, VERSION
+from nmtkit.storage.manifest import seal
 from tests.folders import names_in
 from tests.messages import refuses
 from tests.tiny import never_warn, write_lines
@@ -67,8 +68,10 @@ class Capitals:
     def _answer(self, request: Request) -> Answer:
         """Return 0 to 3 further candidates; a line with an r is repaired, one with an n is not."""
         text = request.source.upper()
-        best = replace(BLANK, text=text, is_repaired={"r": True, "n": False}.get(text[:1].lower()))
-        return Answer(request, [best] * (1 + len(text) % 3))
+        is_repaired = {"r": True, "n": False}.get(text[:1].lower())
+        other = Translation(text, 0.0, 0.0, (), is_repaired)
+        others = (other,) * (len(text) % 3)
+        return Answer(request, replace(other, alternatives=others))
 
     def summarize(self, repair_counts: Counter[bool | None]) -> str:
         return f"{repair_counts[True]} repaired, {repair_counts[False]} not"
@@ -254,6 +257,25 @@ def test_every_setting_that_determines_translations_is_refused_by_name(corpus: C
         with refuses(ConfigError, keys):
             corpus.translate()
     assert len([*other_settings()]) > 20
+
+
+def test_a_file_begun_before_a_setting_existed_is_continued_with_its_default(
+    corpus: Corpus, tmp_path: Path
+) -> None:
+    whole = Corpus(tmp_path, 10).translate()
+    corpus.output.unlink()
+    corpus.translate(4)
+    path = corpus.output.with_name("out.partial.json")
+    content = json.loads(path.read_bytes())
+    for field in ("sha256", "format", "version", "nmtkit"):
+        content.pop(field)
+    del content["work"]["--no-repeat-ngram"]
+    path.write_bytes(seal(FORMAT, VERSION, content))
+    corpus.change(no_repeat_ngram=2)
+    with refuses(ConfigError, "out.partial --no-repeat-ngram 2; out.partial out.partial.json"):
+        corpus.translate()
+    corpus.change(no_repeat_ngram=0)
+    assert corpus.translate() == whole
 
 
 def use_shortlist(corpus: Corpus, name: str = "shortlist") -> None:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from nmtkit.config.schema import SearchConfig
 from nmtkit.config.training import ModelConfig
-from nmtkit.decoding.attention import aligning_layer, links
+from nmtkit.decoding.alignment import aligning_layer, links
 from nmtkit.decoding.forced import ForcedScore, score_pairs
 from nmtkit.decoding.search import beam_search
 from nmtkit.errors import DamagedError, DataError

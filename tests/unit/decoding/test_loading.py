@@ -17,13 +17,15 @@ from nmtkit.config.schema import (
 from nmtkit.config.translation import OutputConfig, SamplingConfig, TranslationConfig
 from nmtkit.data.shortlist import Shortlist
 from nmtkit.decoding import loading
-from nmtkit.decoding.input_formats import Request
+from nmtkit.decoding.answers import Request
 from nmtkit.decoding.loading import load_scorer, load_translator
+from nmtkit.decoding.scorer import line_names
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.model.transformer import Transformer
 from nmtkit.storage.model_folder import write_model
 from tests.messages import refuses
 from tests.tiny import TRAIN_LINES, never_warn, tiny_codec, tiny_model
+from tests.translating import answers_to
 
 CPU = RuntimeConfig(device="cpu")
 
@@ -39,7 +41,7 @@ def path(tmp_path: Path) -> Path:
 
 def scores_of(path: Path, pairs: list[tuple[str, str]], precision: str) -> list[float]:
     scorer = load_scorer(path, ScoringConfig(precision=precision), CPU)
-    return [line.log_prob for line in scorer.score_chunk(pairs, 1)]
+    return [line.log_prob for line in scorer.score(pairs, line_names(1))]
 
 
 # bfloat16 has 8 bits, and search and scorer add products up in another order.
@@ -53,8 +55,8 @@ def test_scores_are_those_of_the_search_in_the_same_precision(
         runtime=CPU,
     )
     translator = load_translator([path], recipe, lambda _: None)
-    answers = translator.answer([Request(line) for line in TRAIN_LINES], 1)
-    found = [answer.translations[0] for answer in answers]
+    answers = answers_to(translator, [Request(line) for line in TRAIN_LINES])
+    found = [answer.translation for answer in answers]
     pairs = [(line, one.text) for line, one in zip(TRAIN_LINES, found, strict=True)]
     expected = [one.log_prob for one in found]
     assert scores_of(path, pairs, precision) == pytest.approx(expected, abs=tolerance)

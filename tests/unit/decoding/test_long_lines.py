@@ -5,11 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.config.translation import TranslationConfig
-from nmtkit.decoding.long_lines import LineSplitter, split_text
-from nmtkit.symbols import EOS_ID
+from nmtkit.decoding.answers import Request
+from nmtkit.decoding.long_lines import LineSplitter, SourcePart, split_text
+from nmtkit.errors import DataError
+from nmtkit.symbols import EOS_ID, UNK_ID
+from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.marian import MarianVocabulary
 from nmtkit.text.subword import Subword
+from nmtkit.text.words import words_of
+from tests.messages import refuses
 
 FRENCH = ">>fra<<"
 TEXT = "the cat sat on the mat and the dog ran to the cat"
@@ -24,15 +29,26 @@ def multilingual_codec() -> TextCodec:
     return TextCodec("en", "fr", vocabulary, vocabulary, is_shared=True)
 
 
-def parts_of(line: str, limit: int) -> list[list[int]]:
+def parts_of(line: str, limit: int) -> list[SourcePart]:
     config = TranslationConfig(max_source_length=limit)
-    return LineSplitter(multilingual_codec(), config, 1000).encode(line, 1).parts
+    return LineSplitter(multilingual_codec(), config, 1000, 0, "").encode(Request(line), 1)
+
+
+def ids_of(line: str, limit: int) -> list[list[int]]:
+    return [part.ids for part in parts_of(line, limit)]
+
+
+def test_a_language_that_the_model_lacks_is_refused() -> None:
+    assert parts_of(f"{FRENCH} the cat", 99)
+    assert parts_of(">> the << cat", 99)
+    with refuses(DataError, f"line 1 >>deu<<; {FRENCH}"):
+        parts_of(">>deu<< the cat", 99)
 
 
 @pytest.mark.parametrize("limit", [9, 12, 15])
 def test_each_part_begins_with_the_symbol_of_the_language(limit: int) -> None:
     codec = multilingual_codec()
-    parts = parts_of(f"{FRENCH} {TEXT}", limit)
+    parts = ids_of(f"{FRENCH} {TEXT}", limit)
     texts = [codec.source.decode(ids[1:]) for ids in parts]
     assert len(parts) > 1
     assert all(len(ids) <= limit for ids in parts)
@@ -45,37 +61,61 @@ def test_each_part_begins_with_the_symbol_of_the_language(limit: int) -> None:
 @pytest.mark.parametrize("limit", [5, 9, 12])
 def test_words_of_parts_are_words_of_the_line(symbol: str, text: str, limit: int) -> None:
     """As white space separates them, in any part: also where a part begins within a word."""
-    codec, config = multilingual_codec(), TranslationConfig(max_source_length=limit)
-    encoded = LineSplitter(codec, config, 1000).encode(f"{symbol}{text}", 1)
-    assert len(encoded.parts) > 1
+    codec, parts = multilingual_codec(), parts_of(f"{symbol}{text}", limit)
+    assert len(parts) > 1
     words = f"{symbol}{text}".split()
     spelled = [""] * len(words)
-    for part, ids in enumerate(encoded.parts):
-        own = codec.source.decode(ids).split()
-        assert max(codec.source.word_indices(ids[:-1])) == len(own) - 1
+    for index, part in enumerate(parts):
+        assert part.index == index
+        own = codec.source.decode(part.ids).split()
+        assert codec.source.word_ranges(part.ids[:-1])[-1].stop == len(own)
         for word, letters in enumerate(own):
-            if word >= encoded.num_symbols or part == 0:
-                spelled[encoded.word_of(part, word)] += letters
+            if word >= part.num_symbols or index == 0:
+                spelled[part.word_in_line(word)] += letters
     assert spelled == words
+
+
+CHINESE = "我喜欢红苹果。今天天气很好我们去 Beijing 吃饭。"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [CHINESE, "मैं हिन्दी किताब पढ़ती हूँ। वह स्कूल गया", "ใจดีมาก ที่บ้าน", "مُحَمَّدٌ فِي البَيْتِ"],
+)
+@pytest.mark.parametrize("limit", [9, 14, 30])
+def test_words_of_parts_are_those_of_the_script(line: str, limit: int) -> None:
+    subword = Subword.train([line] * 3, "bpe", 290, "x")
+    codec = TextCodec("en", "en", subword, subword, is_shared=True)
+    config = TranslationConfig(max_source_length=limit)
+    parts = LineSplitter(codec, config, 1000, 0, "").encode(Request(line), 1)
+    words = words_of(line)
+    found: dict[int, str] = {}
+    for part in parts:
+        own = words_of(codec.source.decode(part.ids))
+        found |= {part.word_in_line(index): word for index, word in enumerate(own)}
+    assert [found[index] for index in range(len(words))] == words
+
+
+def test_a_chinese_line_is_split_after_a_sentence() -> None:
+    assert split_text(CHINESE, lambda part: len(part) <= 22) == [CHINESE[:7], CHINESE[7:]]
 
 
 @pytest.mark.parametrize("beginning", ["", "a\u200bb ", "the c\u0416t ", "a\x1cb "])
 def test_a_split_line_has_the_words_of_the_whole_line(beginning: str) -> None:
     codec, text = multilingual_codec(), f"{beginning}{TEXT}"
-    whole = codec.source.word_indices(codec.encode_source(text)[:-1])
-    encoded = LineSplitter(codec, TranslationConfig(max_source_length=12), 1000).encode(text, 1)
-    last = len(encoded.parts) - 1
-    assert last > 0
-    words = codec.source.word_indices(encoded.parts[last][:-1])
-    assert encoded.word_of(last, max(words)) == max(whole)
+    whole = codec.source.word_ranges(codec.encode_source(text)[:-1])
+    *others, last = parts_of(text, 12)
+    assert others
+    last_word = codec.source.word_ranges(last.ids[:-1])[-1].stop - 1
+    assert last.word_in_line(last_word) == whole[-1].stop - 1
 
 
 @pytest.mark.parametrize("symbol", [FRENCH, ""])
 def test_nothing_but_a_symbol_is_a_blank_line(symbol: str) -> None:
-    assert parts_of(symbol, 9) == parts_of(f"{symbol} ", 9) == []
+    assert ids_of(symbol, 9) == ids_of(f"{symbol} ", 9) == [[]]
     unspaced = TEXT.replace(" ", "")
     decode = multilingual_codec().source.decode
-    parts = parts_of(f"{symbol}{unspaced}{' ' * 99}", 12)  # halved where the right is blank
+    parts = ids_of(f"{symbol}{unspaced}{' ' * 99}", 12)  # halved where the right is blank
     assert len(parts) > 1
     texts = [decode(ids).removeprefix(symbol).strip(" ") for ids in parts]
     assert "".join(texts) == unspaced
@@ -108,3 +148,15 @@ def test_a_text_that_fits_is_left_whole() -> None:
 
 def test_a_text_is_split_near_its_middle() -> None:
     assert split_text("aaaa bb cccc ddd", lambda part: len(part) <= 9) == ["aaaa bb", "cccc ddd"]
+
+
+def test_words_of_a_closed_vocabulary_are_not_split() -> None:
+    line = "\u4ef7\u683c \u662f \uff13\uff0e\uff15 \u5143 \u6bcf\u3002\u516c\u65a4 \u5bf9 \u5417"
+    vocabulary = Words.count([line], 100, 1)
+    codec = TextCodec("zh", "en", vocabulary, vocabulary, is_shared=True)
+    splitter = LineSplitter(codec, TranslationConfig(max_source_length=5), 1000, 0, "")
+    parts = splitter.encode(Request(line), 1)
+    assert len(parts) > 1
+    found = [index for part in parts for index in part.ids[:-1]]
+    assert found == codec.encode_source(line)[:-1]
+    assert UNK_ID not in found

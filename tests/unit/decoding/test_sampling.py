@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -40,12 +41,12 @@ def draw(
     tables: Tables,
     config: SamplingConfig,
     num_samples: int = 3,
-    keys: list[int] | None = None,
+    keys: Sequence[int | tuple[int, int]] = (),
     seed: int = 1,
 ) -> list[list[Hypothesis]]:
     longest = torch.tensor(tables.max_lengths)
-    numbers = torch.tensor(keys or list(range(len(longest))))
-    draws = SamplingSpec(config, seed, numbers, num_samples)
+    numbers = torch.tensor(keys or range(len(longest))).view(len(longest), -1)
+    draws = SamplingSpec(replace(config, seed=seed), numbers, num_samples)
     return sample(table_step, TableState(tables), longest, draws, NEUTRAL)
 
 
@@ -169,6 +170,9 @@ def test_samples_depend_only_on_seed_and_key() -> None:
     assert draw(tables, config, 4, [10, 11, 12, 13, 14], seed=2) != together
     same = draw(tables.only([1, 1]), config, 4, [20, 21])
     assert same[0] != same[1]
+    # Part 20 of line 1 is another than part 1 of line 20.
+    swapped = draw(tables.only([1, 1]), config, 4, [(20, 1), (1, 20)])
+    assert swapped[0] != swapped[1]
     # Another seed does not give the samples of the next line.
     shifted = draw(tables.only([1]), config, 4, [20], seed=2)
     assert shifted[0] != same[1]
@@ -184,7 +188,7 @@ def test_constraints_hold_for_samples() -> None:
         NoRepeatedNgrams(3),
     )
     constraints = Constraints(each, longest)
-    draws = SamplingSpec(SamplingConfig(sample=True), 1, torch.arange(2), 200)
+    draws = SamplingSpec(SamplingConfig(sample=True), torch.arange(2)[:, None], 200)
     found = sample(table_step, TableState(tables), longest, draws, NEUTRAL, constraints)
     assert {one.ids[:2] for one in found[0]} == {(3, 3)}
     assert {one.ids[0] for one in found[1]} == {4}
@@ -194,7 +198,7 @@ def test_constraints_hold_for_samples() -> None:
 
 def test_the_end_symbol_follows_where_constraints_forbid_all() -> None:
     tables = random_tables(9, (9,), vocabulary=4)
-    draws = SamplingSpec(SamplingConfig(sample=True), 1, torch.arange(1), 5)
+    draws = SamplingSpec(SamplingConfig(sample=True), torch.arange(1)[:, None], 5)
     longest = torch.tensor([9])
     constraints = Constraints([ShortestLengths(longest), NoRepeatedNgrams(1)], longest)
     (found,) = sample(table_step, TableState(tables), longest, draws, NEUTRAL, constraints)
@@ -210,7 +214,7 @@ def test_logits_that_are_not_numbers_are_reported() -> None:
 
 def test_rounding_errors_do_not_grow_with_the_length_of_samples() -> None:
     longest, (step, sum_of) = 500, random_chain()
-    draws = SamplingSpec(SamplingConfig(sample=True), 1, torch.arange(1), 3)
+    draws = SamplingSpec(SamplingConfig(sample=True), torch.arange(1)[:, None], 3)
     (found,) = sample(step, Chain(), torch.tensor([longest]), draws, NEUTRAL)
     for one in found:
         assert len(one.ids) == longest

@@ -6,7 +6,7 @@ import pytest
 from nmtkit.config.schema import ScoringConfig
 from nmtkit.config.training import ModelConfig
 from nmtkit.decoding.forced import score_pairs
-from nmtkit.decoding.scorer import ScoredLine, Scorer, Totals
+from nmtkit.decoding.scorer import ScoredLine, Scorer, Totals, line_names
 from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer
 from nmtkit.text.lines import numbered_chunks
@@ -29,7 +29,7 @@ def tiny_scorer(config: ScoringConfig) -> Scorer:
 
 
 def score(pairs: list[tuple[str, str]]) -> list[ScoredLine]:
-    return tiny_scorer(ScoringConfig()).score_chunk(pairs, 1)
+    return tiny_scorer(ScoringConfig()).score(pairs, line_names(1))
 
 
 def test_each_pair_has_the_score_of_its_ids_in_its_place() -> None:
@@ -56,7 +56,7 @@ def test_chunks_and_batches_change_no_score() -> None:
     expected = score(PAIRS)
     scorer = tiny_scorer(ScoringConfig(max_tokens=30))
     chunks = numbered_chunks(PAIRS, 9)
-    actual = [line for number, chunk in chunks for line in scorer.score_chunk(chunk, number)]
+    actual = [line for number, chunk in chunks for line in scorer.score(chunk, line_names(number))]
     for one, other in zip(actual, expected, strict=True):
         assert one.tokens == other.tokens
         assert one.token_log_probs == pytest.approx(other.token_log_probs, abs=1e-5)
@@ -70,7 +70,7 @@ def test_every_pair_and_token_is_in_one_batch() -> None:
 
     pairs = [*PAIRS, ("", " ")]
     scorer = tiny_scorer(ScoringConfig(max_tokens=30))
-    lines = scorer.score_chunk(pairs, 1, note)
+    lines = scorer.score(pairs, line_names(1), note)
     assert len(batches) > 2
     assert sum(number for number, _ in batches) == len(pairs)
     assert sum(tokens for _, tokens in batches) == sum(len(line.tokens) for line in lines)
@@ -79,8 +79,10 @@ def test_every_pair_and_token_is_in_one_batch() -> None:
 def test_words_are_counted_in_the_text_and_tokens_in_the_ids() -> None:
     vocabulary = Subword.train(TRAIN_LINES * 10, "bpe", 275, "tiny text")
     codec = replace(tiny_codec(), source=vocabulary, target=vocabulary)
-    (line,) = Scorer([tiny_model(codec)], codec, ScoringConfig()).score_chunk([("a", "zzz qq")], 1)
-    assert line.num_words == 3
+    line, chinese = Scorer([tiny_model(codec)], codec, ScoringConfig()).score(
+        [("a", "zzz qq"), ("a", "\u6211\u559c\u6b22\u3002")], line_names(2)
+    )
+    assert (line.num_words, chinese.num_words) == (3, 5)
     assert line.tokens == (*map(vocabulary.piece, vocabulary.encode("zzz qq")), "</s>")
     assert len(line.tokens) > 3
 
@@ -94,15 +96,15 @@ def test_a_line_that_is_too_long_is_an_error_that_names_it(
 ) -> None:
     under_test = tiny_scorer(ScoringConfig(max_length=3))
     with refuses(DataError, f"line 4 {side} 3; --max-length"):
-        under_test.score_chunk([("a", "A"), pair], 3)
+        under_test.score([("a", "A"), pair], line_names(3))
 
 
 def test_pairs_with_names_have_the_same_scores_and_names_in_errors() -> None:
     under_test = tiny_scorer(ScoringConfig(max_length=3))
     pairs = [("a b", "A B"), ("", "")]
-    assert under_test.score_named(pairs, ["one", "two"]) == under_test.score_chunk(pairs, 1)
+    assert under_test.score(pairs, ["one", "two"]) == under_test.score(pairs, line_names(1))
     with refuses(DataError, "two 4 3; --max-length"):
-        under_test.score_named([("a", "A"), ("a b c", "A")], ["one", "two"])
+        under_test.score([("a", "A"), ("a b c", "A")], ["one", "two"])
 
 
 @pytest.mark.parametrize("positions", [(3,), (3, 5), (5, 3)])
@@ -118,9 +120,9 @@ def test_the_fewest_learned_positions_limit_both_sides(positions: tuple[int, ...
     sizes = codec.source.size, codec.target.size, codec.is_shared
     models = [Transformer(config, *sizes).eval() for config in configs]
     under_test = Scorer(models, codec, ScoringConfig())
-    assert len(under_test.score_chunk([("a b", "A B")], 1)) == 1
+    assert len(under_test.score([("a b", "A B")], line_names(1))) == 1
     with refuses(DataError, "line 7 4 3"):
-        under_test.score_chunk([("a b", "A B C")], 7)
+        under_test.score([("a b", "A B C")], line_names(7))
 
 
 def test_totals_are_sums_and_perplexities_follow_from_them() -> None:

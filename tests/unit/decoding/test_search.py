@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmtkit.config.fields import fields_of
-from nmtkit.config.schema import SearchConfig, TranslateRecipe
+from nmtkit.config.schema import SearchConfig, TranslateRecipe, fields_of
 from nmtkit.decoding.search import (
     GROUP_SIZE,
     LENGTH_PENALTIES,

@@ -13,18 +13,19 @@ from nmtkit.config.translation import (
     SamplingConfig,
     TranslationConfig,
 )
-from nmtkit.decoding.answers import Answer
-from nmtkit.decoding.input_formats import Request
+from nmtkit.decoding.answers import Answer, Request
 from nmtkit.decoding.long_lines import split_text
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
 from nmtkit.symbols import BOS_ID
-from nmtkit.text.words import Words
+from nmtkit.text.closed_words import Words
 from tests.doubles import watch_embedding
 from tests.messages import refuses
 from tests.tiny import WORDS, tiny_codec, tiny_model
+from tests.translating import answers_to
+from tests.translating import translate as translations
 
 LINES = [" ".join(WORDS[i * j % 8] for j in range(i % 11)) for i in range(65)]
 LINES += ["h h h", "  ", "\t", "g", "unknown words a b"]
@@ -55,14 +56,15 @@ def translate(
     model = tiny_model(codec)
     if batches is not None:
         watch_embedding(model.source_embedding, batches)
-    return list(Translator([model], codec, recipe_of(config), lambda _: None).translate(lines))
+    under_test = Translator([model], codec, recipe_of(config), lambda _: None)
+    return list(translations(under_test, lines, config.chunk_lines))
 
 
 def test_each_line_has_its_own_translation_in_its_place() -> None:
     under_test = translator(TranslationConfig())
-    together = list(under_test.translate(LINES))
+    together = list(translations(under_test, LINES))
     for line, answer in list(zip(LINES, together, strict=True))[::5]:
-        assert list(under_test.translate([line])) == [answer]
+        assert list(translations(under_test, [line])) == [answer]
     assert len(set(together)) > 40  # so that a wrong order would be seen
 
 
@@ -97,7 +99,7 @@ def test_empty_lines_need_no_codec() -> None:
     refusing = Refusing(WORDS)
     codec = replace(tiny_codec(), source=refusing, target=refusing)
     under_test = Translator([tiny_model(codec)], codec, recipe_of(TranslationConfig()), pytest.fail)
-    assert list(under_test.translate([""] * 9000)) == [""] * 9000
+    assert list(translations(under_test, [""] * 9000)) == [""] * 9000
 
 
 def test_no_lines_give_no_lines() -> None:
@@ -118,7 +120,7 @@ def test_nothing_is_read_beyond_a_chunk() -> None:
         for num_read in count(1):
             yield WORDS[num_read % 8]
 
-    answers = translator(TranslationConfig(chunk_lines=5)).translate(endless())
+    answers = translations(translator(TranslationConfig()), endless(), chunk_lines=5)
     assert num_read == 0
     for num_answered in range(1, 13):
         next(answers)
@@ -181,8 +183,8 @@ def test_parts_without_a_translation_leave_no_spaces() -> None:
 
 def test_one_long_line_is_warned_of_once_by_its_number() -> None:
     warnings: list[str] = []
-    config = TranslationConfig(max_source_length=12, chunk_lines=2)
-    list(translator(config, warnings).translate(["a", "b", "c", LONG]))
+    under_test = translator(TranslationConfig(max_source_length=12), warnings)
+    list(translations(under_test, ["a", "b", "c", LONG], chunk_lines=2))
     assert warnings == [
         "line 4: 13 tokens, more than 12 [--max-source-length]; "
         "it is translated in parts [--on-too-long split]"
@@ -191,11 +193,11 @@ def test_one_long_line_is_warned_of_once_by_its_number() -> None:
 
 def test_each_run_warns_of_its_first_long_line_and_counts_the_others() -> None:
     warnings: list[str] = []
-    config = TranslationConfig(max_source_length=5, chunk_lines=2, on_too_long="truncate")
+    config = TranslationConfig(max_source_length=5, on_too_long="truncate")
     under_test = translator(config, warnings)
     for _ in range(2):
         warnings.clear()
-        list(under_test.translate(["a", LONG, LONG, "b", LONG]))
+        list(translations(under_test, ["a", LONG, LONG, "b", LONG], chunk_lines=2))
         assert warnings == [
             "line 2: 13 tokens, more than 5 [--max-source-length]; "
             "its end is not translated [--on-too-long truncate]",
@@ -224,10 +226,10 @@ def test_learned_positions_limit_source_and_translation() -> None:
     model = Transformer(config, codec.source.size, codec.target.size, codec.is_shared).eval()
     warnings: list[str] = []
     limited = Translator([model], codec, recipe_of(TranslationConfig()), warnings.append)
-    (answer,) = limited.translate([LONG])
+    (answer,) = translations(limited, [LONG])
     assert answer
     assert warnings[0].startswith("line 1: 13 tokens, more than 6")
-    (answer,) = limited.translate(["a b c d e"])
+    (answer,) = translations(limited, ["a b c d e"])
     assert len(answer.split()) <= 5
 
 
@@ -235,7 +237,7 @@ def test_a_translation_never_holds_what_a_reader_may_take_for_a_line_end() -> No
     target = Words([f"{word}\u2028{word}\x85" for word in WORDS])
     codec = replace(tiny_codec(), source=Words(WORDS), target=target, is_shared=False)
     under_test = Translator([tiny_model(codec)], codec, recipe_of(TranslationConfig()), print)
-    answers = list(under_test.translate(["a b c", "h g f"]))
+    answers = list(translations(under_test, ["a b c", "h g f"]))
     assert all(answers)
     assert all(len(answer.splitlines()) == 1 for answer in answers)
 
@@ -244,13 +246,15 @@ def test_a_model_in_training_mode_is_refused() -> None:
     codec = tiny_codec()
     model = tiny_model(codec).train()
     with pytest.raises(AssertionError, match="evaluation mode"):
-        list(Translator([model], codec, recipe_of(TranslationConfig()), print).translate(["a"]))
+        answers_to(
+            Translator([model], codec, recipe_of(TranslationConfig()), print), [Request("a")]
+        )
 
 
 def answers(recipe: TranslateRecipe, requests: list[Request]) -> list[Answer]:
     codec = tiny_codec()
     under_test = Translator([tiny_model(codec)], codec, recipe, print)
-    return under_test.answer(requests, 1)
+    return answers_to(under_test, requests)
 
 
 @pytest.mark.parametrize("n_best", [1, 3])
@@ -262,27 +266,40 @@ def test_the_n_best_are_sorted_and_begin_with_the_best(n_best: int) -> None:
         answers(TranslateRecipe(search=SearchConfig(beam=4)), requests),
         strict=True,
     ):
-        found = answer.translations
+        found = answer.translation.n_best
         assert len(found) == (n_best if answer.request.source.strip() else 1)
         assert len({one.text for one in found}) == len(found)
         assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
-        assert found[0] == text.translations[0]
+        assert found[0] == text.translation
 
 
 def test_a_translation_begins_with_the_prefix_of_its_request_and_has_room_for_it() -> None:
     prefix = "h g f e d c b a"
     recipe = TranslateRecipe(search=SearchConfig(max_length_offset=1))
     for answer in answers(recipe, [Request("a", prefix), Request("b c", "h"), Request("d")]):
-        text = answer.translations[0].text
+        text = answer.translation.text
         assert (text + " ").startswith((answer.request.target_prefix + " ").lstrip())
-    assert answers(recipe, [Request(" ", " ")])[0].translations[0].text == ""
+    assert answers(recipe, [Request(" ", " ")])[0].translation.text == ""
     with refuses(DataError, "line 2 target_prefix"):
         answers(recipe, [Request("a", prefix), Request(" ", prefix)])
 
 
+def test_a_prefix_obeys_the_longest_output() -> None:
+    recipe = TranslateRecipe(constraints=ConstraintsConfig(max_output_length=3))
+    (answer,) = answers(recipe, [Request("a", "h g f")])
+    assert answer.translation.text == "h g f"
+    with refuses(DataError, "line 2 target_prefix 4 3; --max-output-length"):
+        answers(recipe, [Request("a"), Request("a", "h g f e")])
+
+
+def test_a_prefix_that_no_translation_can_begin_with_is_refused() -> None:
+    with refuses(DataError, "line 1 target_prefix 'strange'; word"):
+        answers(TranslateRecipe(), [Request("a", "h strange g")])
+
+
 def test_a_line_end_within_a_request_is_a_space() -> None:
     broken, whole = answers(TranslateRecipe(), [Request("a\nb", "h\ng"), Request("a b", "h g")])
-    assert broken.translations[0].text == whole.translations[0].text
+    assert broken.translation.text == whole.translation.text
 
 
 def test_only_the_first_part_of_a_long_line_begins_with_the_prefix() -> None:
@@ -292,12 +309,12 @@ def test_only_the_first_part_of_a_long_line_begins_with_the_prefix() -> None:
     (plain,) = answers(recipe, [Request(LONG)])
     (forced,) = answers(recipe, [Request(LONG, "h h h")])
     parts = split_text(LONG, lambda text: len(text.split()) < 6)
-    alone = [answer.translations[0] for answer in answers(recipe, [Request(one) for one in parts])]
+    alone = [answer.translation for answer in answers(recipe, [Request(one) for one in parts])]
     (first,) = answers(recipe, [Request(parts[0], "h h h")])
-    texts = [first.translations[0].text, *(one.text for one in alone[1:])]
-    assert forced.translations[0].text == " ".join(texts)
-    assert plain.translations[0].log_prob == pytest.approx(sum(one.log_prob for one in alone))
-    assert len(plain.translations[0].tokens) == sum(len(one.tokens) for one in alone)
+    texts = [first.translation.text, *(one.text for one in alone[1:])]
+    assert forced.translation.text == " ".join(texts)
+    assert plain.translation.log_prob == pytest.approx(sum(one.log_prob for one in alone))
+    assert len(plain.translation.tokens) == sum(len(one.tokens) for one in alone)
 
 
 @pytest.mark.parametrize(
@@ -313,7 +330,7 @@ def test_the_end_symbols_count_in_the_longest_length_but_not_in_the_longest_outp
 ) -> None:
     lines = [LONG, LONG.replace("a", "b"), LONG.replace("c", "h"), LONG.replace("e", "d")]
     found = answers(TranslateRecipe(search=search, constraints=constraints), [*map(Request, lines)])
-    assert max(len(one.translations[0].text.split()) for one in found) == most_words
+    assert max(len(one.translation.text.split()) for one in found) == most_words
 
 
 def test_lengths_keep_to_their_limits() -> None:
@@ -324,7 +341,7 @@ def test_lengths_keep_to_their_limits() -> None:
     for answer in answers(recipe, [Request(line) for line in LINES if line.strip()]):
         source, target = (
             len(answer.request.source.split()),
-            len(answer.translations[0].text.split()),
+            len(answer.translation.text.split()),
         )
         assert target <= min(2 * (source + 1), 7)
         assert target >= min(source // 2 + 3, 2 * (source + 1), 7)
@@ -338,7 +355,7 @@ def test_samples_do_not_depend_on_batches() -> None:
             translation=config,
         )
         found = answers(recipe, requests)
-        return [[one.text for one in answer.translations] for answer in found]
+        return [[one.text for one in answer.translation.n_best] for answer in found]
 
     requests = [Request(line) for line in LINES]
     together = drawn(TranslationConfig(), requests)
@@ -351,10 +368,10 @@ def test_an_ensemble_of_a_model_with_itself_is_the_model() -> None:
     codec = tiny_codec()
     model, recipe = tiny_model(codec), TranslateRecipe(output=OutputConfig(n_best=2))
     requests = [Request(line) for line in LINES]
-    alone = Translator([model], codec, recipe, print).answer(requests, 1)
-    thrice = Translator([model] * 3, codec, recipe, print).answer(requests, 1)
+    alone = answers_to(Translator([model], codec, recipe, print), requests)
+    thrice = answers_to(Translator([model] * 3, codec, recipe, print), requests)
     for one, other in zip(alone, thrice, strict=True):
-        for first, second in zip(one.translations, other.translations, strict=True):
+        for first, second in zip(one.translation.n_best, other.translation.n_best, strict=True):
             assert first.text == second.text
             assert first.score == pytest.approx(second.score, abs=1e-5)
 
@@ -362,8 +379,8 @@ def test_an_ensemble_of_a_model_with_itself_is_the_model() -> None:
 def test_an_ensemble_averages_probabilities() -> None:
     codec = tiny_codec()
     models = [tiny_model(codec), tiny_model(codec, seed=2)]
-    (answer,) = Translator(models, codec, TranslateRecipe(), print).answer([Request("a b c")], 1)
-    best = answer.translations[0]
+    (found,) = answers_to(Translator(models, codec, TranslateRecipe(), print), [Request("a b c")])
+    best = found.translation
     cpu = torch.device("cpu")
     source = pack_sequences([codec.encode_source("a b c")], cpu)
     ids = codec.encode_target(best.text)

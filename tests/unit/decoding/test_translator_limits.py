@@ -1,7 +1,5 @@
 """Batch sizes and lengths of translations."""
 
-from itertools import count
-
 import pytest
 
 from nmtkit.config.schema import SearchConfig, TranslateRecipe
@@ -11,11 +9,11 @@ from nmtkit.config.translation import (
     SamplingConfig,
     TranslationConfig,
 )
-from nmtkit.decoding import batching
-from nmtkit.decoding.input_formats import Request
-from nmtkit.decoding.translator import Translator
+from nmtkit.decoding.answers import Request
+from nmtkit.decoding.translator import Translator, scale_limit
 from tests.doubles import watch_embedding
 from tests.tiny import tiny_codec, tiny_model
+from tests.translating import answers_to, translate
 
 
 def translator(recipe: TranslateRecipe, lengths: list[tuple[int, ...]] | None = None) -> Translator:
@@ -46,40 +44,31 @@ def test_batches_hold_fewer_sentences_of_wider_beams(
 ) -> None:
     recipe = TranslateRecipe(translation=config, **width)  # type: ignore[arg-type]
     batches: list[tuple[int, ...]] = []
-    list(translator(recipe, batches).translate(["a b"] * 7))
+    list(translate(translator(recipe, batches), ["a b"] * 7))
     assert list(map(len, batches)) == [3, 3, 1]
 
 
 @pytest.mark.parametrize(
-    ("limits", "sizes"),
+    ("limit", "value", "sizes"),
     [
-        ({"BATCH_SIZES": {"cpu": 3}}, [3, 3, 1]),
-        ({"BATCH_TOKENS": {"cpu": 12}}, [4, 3]),  # "a b" and its end symbol
+        ("translator.BATCH_SIZES", 3, [3, 3, 1]),
+        ("forced.BATCH_TOKENS", 12, [4, 3]),  # "a b" and its end symbol
     ],
 )
 def test_without_limits_those_of_the_device_hold(
-    limits: dict[str, dict[str, int]], sizes: list[int], monkeypatch: pytest.MonkeyPatch
+    limit: str, value: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, values in limits.items():
-        monkeypatch.setattr(batching, name, values)
+    monkeypatch.setattr(f"nmtkit.decoding.{limit}", {"cpu": value})
     batches: list[tuple[int, ...]] = []
-    list(translator(TranslateRecipe(), batches).translate(["a b"] * 7))
+    list(translate(translator(TranslateRecipe(), batches), ["a b"] * 7))
     assert list(map(len, batches)) == sizes
 
 
 def test_forced_prefixes_count_as_sources_do() -> None:
     batches: list[tuple[int, ...]] = []
     recipe = TranslateRecipe(translation=TranslationConfig(max_tokens=12))
-    translator(recipe, batches).answer([Request("a", "h g f e d c"), *[Request("a")] * 5], 1)
+    answers_to(translator(recipe, batches), [Request("a", "h g f e d c"), *[Request("a")] * 5])
     assert list(map(len, batches)) == [2, 4]
-
-
-def test_a_stream_is_answered_line_by_line() -> None:
-    recipe = TranslateRecipe(translation=TranslationConfig(stream=True))
-    numbers = count(1)
-    translations = translator(recipe).translate("a" for _ in numbers)
-    next(translations)
-    assert next(numbers) == 2
 
 
 @pytest.mark.parametrize("num_words", [1, 5, 9])
@@ -92,6 +81,13 @@ def test_the_shortest_translation_counts_words_of_the_source_without_its_end(
         sampling=SamplingConfig(sample=True),
         output=OutputConfig(n_best=100, output_format="json"),
     )
-    (answer,) = translator(recipe).answer([Request(" ".join("a" * num_words))], 1)
+    (answer,) = answers_to(translator(recipe), [Request(" ".join("a" * num_words))])
     # Among this many, some end as soon as they may.
-    assert min(len(one.tokens) for one in answer.translations) == 3 * num_words + 1
+    assert min(len(one.tokens) for one in answer.translation.n_best) == 3 * num_words + 1
+
+
+@pytest.mark.parametrize(
+    ("width", "limit"), [(1, 64), (4, 64), (5, 51), (8, 32), (64, 4), (1000, 1)]
+)
+def test_a_wider_beam_takes_fewer_sentences(width: int, limit: int) -> None:
+    assert scale_limit(64, width) == limit

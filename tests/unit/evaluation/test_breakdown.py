@@ -4,17 +4,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.evaluation.breakdown import by_frequency, by_length, count_words, words_of
+from nmtkit.evaluation.breakdown import by_frequency, by_length, count_words
+from nmtkit.text.words import words_and_punctuation
 
 LINES = st.lists(st.text("ab ,", max_size=40), max_size=20)
 PAIRS = st.lists(st.tuples(st.text("abc ", max_size=9), st.text("abc ", max_size=9)), max_size=6)
 
 
 def test_words_are_runs_of_letters_and_single_other_characters() -> None:
-    assert words_of("Gr\u00fc\u00dfe, Dr.  M-1!!") == [
+    assert words_and_punctuation("Gr\u00fc\u00dfe, Dr.  M-1!!") == [
         "Gr\u00fc\u00dfe", ",", "Dr", ".", "M", "-", "1", "!", "!",
     ]  # fmt: skip
-    assert words_of(" \u2028 ") == []
+    assert words_and_punctuation(" \u2028 ") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "num_words"),
+    [
+        ("मैं हिन्दी में किताब पढ़ता हूँ", 6),
+        ("我喜欢红苹果。", 7),
+        ("น้ำใจดีมาก", 7),
+        ("مُحَمَّدٌ فِي البَيْتِ", 3),
+        ("cafe\u0301 noir", 2),
+    ],
+)
+def test_words_are_those_of_the_script(line: str, num_words: int) -> None:
+    (found,) = by_length([" ".join([line] * 3)])
+    first, _, last = found.label.partition("-")
+    assert int(first) <= 3 * num_words <= int(last)
+    assert sum(count_words([line]).values()) == num_words
 
 
 @given(LINES)
@@ -25,7 +43,7 @@ def test_every_sentence_is_in_the_class_of_its_length(lines: list[str]) -> None:
         first, _, last = one.label.removesuffix("+").partition("-")
         limit = float("inf") if one.label.endswith("+") else int(last or first)
         for index in one.indices:
-            assert int(first) <= len(words_of(lines[index])) <= limit
+            assert int(first) <= len(words_and_punctuation(lines[index])) <= limit
 
 
 def test_classes_of_length_are_named_and_empty_ones_left_out() -> None:
@@ -74,8 +92,8 @@ def test_classes_sum_to_the_words_of_both_texts(pairs: list[tuple[str, str]]) ->
     assert sum(one.num_words for one in classes) == sum(count_words(reference).values())
     assert sum(one.num_translated for one in classes) == sum(count_words(translations).values())
     common = sum(
-        min(words_of(one).count(word), words_of(other).count(word))
+        min(words_and_punctuation(one).count(word), words_and_punctuation(other).count(word))
         for one, other in pairs
-        for word in set(words_of(one))
+        for word in set(words_and_punctuation(one))
     )
     assert sum(one.num_matches for one in classes) == common

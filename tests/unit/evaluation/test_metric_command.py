@@ -136,8 +136,11 @@ def test_a_program_that_fails_is_an_error_of_one_line(
         run(command)
 
 
-def test_what_a_program_has_started_ends_with_it(tmp_path: Path) -> None:
-    run(f"sleep 60 >/dev/null & echo $! > '{tmp_path}/pid'; echo 1; echo 2")
+@pytest.mark.parametrize("output", ["", ">/dev/null"])
+def test_what_a_program_has_started_ends_with_it(output: str, tmp_path: Path) -> None:
+    """Also where it holds the pipe of the output."""
+    command = f"sleep 60 {output} & echo $! > '{tmp_path}/pid'; echo 1; echo 2"
+    assert run(command) == [1.0, 2.0]
     assert has_ended(int((tmp_path / "pid").read_text("ascii")))
 
 

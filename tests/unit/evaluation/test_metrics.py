@@ -13,6 +13,7 @@ from sacrebleu.metrics.ter import TER
 
 from nmtkit.config.metrics import MetricsConfig, metrics_of
 from nmtkit.errors import ConfigError
+from nmtkit.evaluation import metrics
 from nmtkit.evaluation.metric import Metric, Score
 from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from tests.messages import refuses
@@ -131,11 +132,63 @@ def test_the_tokenizer_decides_what_a_word_is(tokenize: str, num_words: int) -> 
     assert f"|tok:{tokenize}|" in result.signature
 
 
-def test_words_of_chinese_are_characters() -> None:
-    config = MetricsConfig(language_pair="en-zh")
-    (result,) = score(config, ["\u6211\u6211\u4f60"], ["\u6211\u6211\u4ed6"])
-    assert "|tok:zh|" in result.signature
-    assert result.details.startswith("66.7/50.0/")
+@pytest.mark.parametrize(
+    ("pair", "tokenizer"),
+    [
+        ("en-zh", "zh"),
+        ("eng-zho_Hans", "zh"),
+        ("en-zh_CN", "zh"),
+        ("en-th", "char"),
+        ("en-lo", "char"),
+        ("en-khm_Khmr", "char"),
+        ("en-my", "char"),
+        ("en-hi", "13a"),
+        ("zh-en", "13a"),
+        ("en-de", "13a"),
+        ("", "13a"),
+    ],
+)
+def test_the_target_language_chooses_the_tokenizer(pair: str, tokenizer: str) -> None:
+    hypotheses, references = ["我喜欢 苹果。", "น้ำใจดี", "a,b"], ["我喜欢红苹果。", "น้ำดี", "a,c"]
+    (result,) = score(MetricsConfig(language_pair=pair), hypotheses, references)
+    expected = BLEU(tokenize=tokenizer)
+    assert result.score == expected.corpus_score(hypotheses, [references]).score
+    assert result.signature == str(expected.get_signature())
+
+
+@pytest.mark.parametrize(("lang", "extra"), [("ja", "ja"), ("jpn_Jpan", "ja"), ("ko", "ko")])
+def test_a_tokenizer_without_its_packages_names_the_extra(
+    lang: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics, "find_spec", lambda _: None)
+    with refuses(ConfigError, f"tokenize {extra}-mecab; nmtkit[{extra}] --tokenize char"):
+        make_metrics(MetricsConfig(language_pair=f"en-{lang}"))
+    (result,) = score(MetricsConfig(language_pair=f"en-{lang}", tokenize="char"), ["a"], ["a"])
+    assert "|tok:char|" in result.signature
+
+
+@pytest.mark.parametrize(
+    ("lang", "module", "line"),
+    [("ja", "MeCab", "私は林檎が好きです。"), ("ko", "mecab_ko", "나는 사과를 좋아한다.")],
+)
+def test_japanese_and_korean_have_the_words_of_their_tokenizers(
+    lang: str, module: str, line: str
+) -> None:
+    pytest.importorskip(module)
+    (result,) = score(MetricsConfig(language_pair=f"en-{lang}"), [line], [line[2:]])
+    expected = BLEU(trg_lang=lang)
+    assert result.score == expected.corpus_score([line], [[line[2:]]]).score
+    assert result.signature == str(expected.get_signature())
+
+
+@pytest.mark.parametrize(("pair", "is_asian"), [("en-zh", True), ("en-ja", True), ("en-de", False)])
+def test_ter_counts_edits_of_chinese_characters(pair: str, is_asian: bool) -> None:
+    lines = ["我喜欢苹果。"], ["我喜欢红苹果。"]
+    (result,) = score(MetricsConfig(metric="ter", language_pair=pair), *lines)
+    expected = TER(normalized=is_asian, asian_support=is_asian)
+    assert result.score == expected.corpus_score(lines[0], [lines[1]]).score
+    assert result.signature == str(expected.get_signature())
+    assert (result.score < 50) is is_asian
 
 
 def test_moses_bleu_counts_moses_tokens_and_paper_bleu_splits_compounds() -> None:
@@ -159,8 +212,8 @@ def test_an_unusable_tokenizer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> N
         raise RuntimeError("needs a dictionary.\n\nPlease   install it")
 
     monkeypatch.setattr("sacrebleu.metrics.bleu._get_tokenizer", fail)
-    with refuses(ConfigError, "tokenize ja-mecab; metrics.tokenize"):
-        make_metrics(MetricsConfig(tokenize="ja-mecab"))
+    with refuses(ConfigError, "tokenize flores200; metrics.tokenize"):
+        make_metrics(MetricsConfig(tokenize="flores200"))
 
 
 def test_tokenized_text_is_scored_without_output(

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from nmtkit.config.metrics import MetricsConfig, SignificanceConfig
+from nmtkit.config.metrics import MetricsConfig, SignificanceConfig, metrics_of
 from nmtkit.errors import ConfigError
 from nmtkit.evaluation.metric import Interval, Score
-from nmtkit.evaluation.metrics import make_metrics
-from nmtkit.evaluation.significance import score_systems
+from nmtkit.evaluation.metrics import count_corpus, make_metrics
+from nmtkit.evaluation.significance import paired_bootstrap, score_systems
 from nmtkit.evaluation.texts import Text, Texts
 from nmtkit.progress.counting import WorkReporter
 from tests.doubles import report_everything
@@ -203,3 +203,49 @@ def test_figures_equal_those_of_the_sacrebleu_command(tmp_path: Path, test: str)
     interval = [worse.interval.mean, worse.interval.half_width] if worse.interval else []
     assert [worse.score, *interval, worse.p_value] == pytest.approx(expected, abs=1e-4)
     assert len(expected) == (4 if test == "bs" else 2)
+
+
+OTHER = [line.replace("very", "too") if n % 4 else line for n, line in enumerate(GOOD)]
+
+
+@pytest.mark.parametrize("metric", [*metrics_of("text"), "brackets"])
+@pytest.mark.parametrize("systems", [(GOOD, BAD), (GOOD, OTHER), (OTHER, BAD), (GOOD, GOOD)])
+@pytest.mark.parametrize("seed", ["12345", "7"])
+def test_the_paired_bootstrap_of_statistics_is_that_of_texts(
+    metric: str,
+    systems: tuple[list[str], list[str]],
+    seed: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SACREBLEU_SEED", seed)
+    made, *_ = make_metrics(MetricsConfig(metric=metric, language_pair="en-en"))
+    lines, reference = [[*one] for one in systems], REFERENCE
+    if metric == "brackets":
+        lines = [[tree_of(line) for line in one] for one in lines]
+        reference = [tree_of(line) for line in REFERENCE]
+    config = SignificanceConfig(paired_bs=True, resamples=50)
+    texts = Texts(
+        [Text(str(n), [made.prepare(line) for line in one]) for n, one in enumerate(lines)],
+        [Text("ref", [made.prepare(line) for line in reference])],
+    )
+    *_, expected = score_systems(made, texts, config)
+    first, second = (count_corpus(made, one, [reference]) for one in lines)
+    assert paired_bootstrap(made, first, second, 50) == expected.p_value
+
+
+def test_the_paired_bootstrap_draws_anew_where_there_is_no_seed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made, *_ = make_metrics(MetricsConfig())
+    systems = GOOD[:20] + OTHER[20:], OTHER[:18] + GOOD[18:]
+    first, second = (count_corpus(made, one, [REFERENCE]) for one in systems)
+    monkeypatch.setenv("SACREBLEU_SEED", "none")
+    assert len({paired_bootstrap(made, first, second, 200) for _ in range(5)}) > 1
+    monkeypatch.setenv("SACREBLEU_SEED", "0")
+    with refuses(ConfigError, "SACREBLEU_SEED 0 1 none"):
+        paired_bootstrap(made, first, second, 2)
+
+
+def tree_of(line: str) -> str:
+    """Return a tree over the words of a line, the same for lines of the same words."""
+    return "(S " + " ".join(f"({word.upper()} (X w) (Y w))" for word in line.split()[:12]) + ")"

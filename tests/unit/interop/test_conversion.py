@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 import torch
 
@@ -15,9 +14,8 @@ from nmtkit.config.training import ModelConfig
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.interop import ctranslate2, marian
 from nmtkit.interop.conversion import FORMATS, describe_exports, export, import_marian
-from nmtkit.interop.formats import NUM_POSITIONS
 from nmtkit.interop.marian_reading import read
-from nmtkit.interop.parity import Pair, Peer, own_scores
+from nmtkit.interop.parity import NUM_POSITIONS, Pair, Peer, own_scores
 from nmtkit.storage.manifest import load
 from nmtkit.storage.model_folder import LoadedModel, read_model
 from nmtkit.text.codec import TextCodec
@@ -203,10 +201,9 @@ def test_a_folder_that_does_not_exist_is_not_imported(tmp_path: Path) -> None:
         import_marian(tmp_path / "absent", tmp_path / "out", False, pytest.fail)
 
 
-def test_the_command_offers_every_format() -> None:
-    (choice,) = (one.type for one in export_command.params if one.name == "format")
-    assert isinstance(choice, click.Choice)
-    assert [*choice.choices] == [*FORMATS]
+def test_the_command_offers_every_format_and_refuses_others(tmp_path: Path) -> None:
+    with refuses(ConfigError, f"'onnx'; {' '.join(FORMATS)}"):
+        export(tmp_path / "model", "onnx", tmp_path / "out", False, pytest.fail)
     for message in (export_command.help, export_command.epilog):
         assert message
         assert all(re.search(rf"\b{name}\b", message) for name in FORMATS)

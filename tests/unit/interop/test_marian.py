@@ -11,10 +11,9 @@ import pytest
 from nmtkit.config.training import ModelConfig
 from nmtkit.interop import marian
 from nmtkit.interop.marian_reading import read
-from nmtkit.text.cleaned import Cleaned, Cleaning
 from nmtkit.text.codec import TextCodec
+from nmtkit.text.steps import Cleaning, MosesTokens, Prepared
 from nmtkit.text.subword import Subword
-from nmtkit.text.tokenized import Tokenized
 from tests.conversions import (
     random_model,
     refused_on_page,
@@ -93,10 +92,12 @@ def test_words_are_refused_on_each_side() -> None:
 def test_text_that_is_prepared_for_its_vocabulary_is_refused() -> None:
     plain = shared_codec()
     assert isinstance(plain.target, Subword)
-    prepared: dict[str, Tokenized | Cleaned] = {
-        "tokenised": Tokenized(plain.target, "de"),
-        "cleaned": Cleaned(plain.target, Cleaning(unescape=True, normalize="none")),
+    prepared: dict[str, Prepared] = {
+        "moses": Prepared(plain.target, (MosesTokens("de"),)),
+        "unescape": Prepared(plain.target, (Cleaning(unescape=True, normalize="none"),)),
     }
     for name, target in prepared.items():
         (problem,) = marian.unsupported(ModelConfig(), replace(plain, target=target))
-        assert problem.text.startswith(f"the target vocabulary (of {name} text) must be Sentence")
+        assert problem.text.startswith(
+            f"the target vocabulary (of text after {name}) must be Sentence"
+        )

@@ -5,8 +5,7 @@ import torch
 from torch import Tensor
 
 from nmtkit.config import training
-from nmtkit.config.fields import fields_of
-from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.schema import TrainRecipe, fields_of
 from nmtkit.config.training import ModelConfig
 from nmtkit.errors import DataError
 from nmtkit.model.embedding import (

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from nmtkit.config import training
-from nmtkit.config.fields import fields_of
-from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.schema import TrainRecipe, fields_of
 from nmtkit.config.training import ModelConfig
 from nmtkit.model.attention import SelfAttention
 from nmtkit.model.layers import (

@@ -203,8 +203,15 @@ def test_a_model_prepared_in_bfloat16_projects_to_logits_in_its_own_precision() 
     torch.testing.assert_close(prepared.logits(hidden), model.logits(hidden), rtol=0.0, atol=1e-5)
 
 
+@pytest.mark.parametrize("stores_products", [("cuda",), ("cpu",)], ids=str)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-4), (torch.bfloat16, 0.25)])
-def test_steps_of_a_prepared_model_equal_decode(dtype: torch.dtype, tolerance: float) -> None:
+def test_steps_of_a_prepared_model_equal_decode(
+    dtype: torch.dtype,
+    tolerance: float,
+    stores_products: tuple[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("nmtkit.model.state.STORES_PRODUCTS", stores_products)
     model = make(SHAPES["pre"], torch.float32)
     model.prepare(dtype)
     prefix = [BOS_ID, 5, 6, 7, 8]
@@ -216,6 +223,25 @@ def test_steps_of_a_prepared_model_equal_decode(dtype: torch.dtype, tolerance: f
         for place, token in enumerate(prefix):
             logits = model.step(torch.full((len(SOURCES), 1), token), state)
             torch.testing.assert_close(logits[:, 0], expected[:, place], rtol=0.0, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("stores_products", "dtype"), [(("cuda",), torch.float32), (("cpu",), torch.bfloat16)], ids=str
+)
+def test_a_state_has_the_type_of_products_or_that_of_hidden_vectors(
+    stores_products: tuple[str], dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmtkit.model.state.STORES_PRODUCTS", stores_products)
+    model = make(SHAPES["window"], torch.float32)
+    model.prepare(torch.bfloat16)
+    with torch.inference_mode():
+        state = model.start(model.encode(pack_sequences(SOURCES, CPU)))
+        state.expand(20)
+        for _ in range(2):  # the storage grows
+            logits = model.step(torch.full((len(SOURCES), 20), 5), state)
+    _, _, _, *stored = state.step_tensors()
+    assert {one.dtype for layers in stored for one in layers} == {dtype}
+    assert logits.dtype == torch.float32
 
 
 @shapes

@@ -54,7 +54,7 @@ def escaped(words: list[str]) -> list[str]:
 def untagged(tree: Tree) -> Tree:
     """Return a tree with all tags `XX`, made from its text."""
     text = format_tree(tree)
-    for one in tree.preterminals():
+    for one in tree.nodes():
         text = text.replace(f"({one.label} {one.word})", f"({ANY_TAG} {one.word})", 1)
     return parse_tree(text, "text")
 

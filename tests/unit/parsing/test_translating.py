@@ -8,9 +8,9 @@ import pytest
 from nmtkit.config.schema import ScoringConfig, SearchConfig, TranslateRecipe
 from nmtkit.config.translation import ConstraintsConfig, OutputConfig, TranslationConfig
 from nmtkit.data.shortlist import Shortlist
+from nmtkit.decoding.answers import Request
 from nmtkit.decoding.forced import score_pairs
-from nmtkit.decoding.input_formats import Request
-from nmtkit.decoding.scorer import Scorer
+from nmtkit.decoding.scorer import Scorer, line_names
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.parsing.linearize import linearize
@@ -18,6 +18,7 @@ from nmtkit.parsing.trees import escape, parse_tree, split_words
 from nmtkit.parsing.well_formed import LONGEST_CHAIN
 from tests.messages import refuses
 from tests.tiny import WORDS, tiny_codec, tiny_model
+from tests.translating import answers_to, translate
 from tests.trees import chain_of, parser_codec
 
 CODEC = parser_codec()
@@ -50,17 +51,17 @@ def leaves(tree: str) -> list[str]:
 def test_a_line_is_answered_by_a_tree_of_its_words(
     seed: int, constraints: ConstraintsConfig
 ) -> None:
-    answers = parser(seed, constraints=constraints).answer([*map(Request, LINES)], 1)
+    answers = answers_to(parser(seed, constraints=constraints), [*map(Request, LINES)])
     for line, answer in zip(LINES, answers, strict=True):
-        for one in answer.translations:
+        for one in answer.translation.n_best:
             assert leaves(one.text) == [escape(word) for word in split_words(line)]
 
 
 def test_the_search_finds_trees_with_the_scores_of_forced_decoding() -> None:
     line = "a b c d e"
-    (answer,) = parser().answer([Request(line)], 1)
+    (answer,) = answers_to(parser(), [Request(line)])
     source = CODEC.encode_source(line)
-    for one in answer.translations:
+    for one in answer.translation.n_best:
         ids = CODEC.encode_target(one.text)  # equal to the found ids, as nothing was repaired
         assert len(ids) == len(one.tokens)
         (forced,) = score_pairs(tiny_model(CODEC), [(source, ids)], 100, None)
@@ -68,8 +69,8 @@ def test_the_search_finds_trees_with_the_scores_of_forced_decoding() -> None:
 
 
 def test_a_free_search_finds_other_outputs_which_are_repaired() -> None:
-    prevented = list(parser(constraints=PREVENT).translate(LINES))
-    repaired = list(parser(constraints=REPAIR).translate(LINES))
+    prevented = list(translate(parser(constraints=PREVENT), LINES))
+    repaired = list(translate(parser(constraints=REPAIR), LINES))
     assert prevented != repaired
 
 
@@ -78,30 +79,29 @@ def test_repaired_translations_are_marked() -> None:
     found = [
         Translator([tiny_model(CODEC)], CODEC, one, lambda _: None) for one in (RECIPE, recipe)
     ]
-    constrained, free = ([one.answer([Request(line)], 1)[0] for line in LINES] for one in found)
+    constrained, free = ([answers_to(one, [Request(line)])[0] for line in LINES] for one in found)
     for line, answer in zip(LINES, constrained, strict=True):
         expected = False if split_words(line) else None
-        assert [one.is_repaired for one in answer.translations] == [expected] * len(
-            answer.translations
+        assert [one.is_repaired for one in answer.translation.n_best] == [expected] * len(
+            answer.translation.n_best
         )
-    assert {one.is_repaired for answer in free for one in answer.translations} >= {True, None}
-    (cut_off,) = parser(constraints=ConstraintsConfig(max_output_length=3)).answer(
-        [Request("a b")], 1
-    )
-    assert all(one.is_repaired for one in cut_off.translations)
+    assert {one.is_repaired for answer in free for one in answer.translation.n_best} >= {True, None}
+    short = ConstraintsConfig(max_output_length=3)
+    (cut_off,) = answers_to(parser(constraints=short), [Request("a b")])
+    assert all(one.is_repaired for one in cut_off.translation.n_best)
 
 
 def test_there_is_always_room_for_a_tree() -> None:
     search = SearchConfig(beam=3, max_length_offset=0, max_length_ratio=0.5)
-    for answer in parser(search=search).answer([Request("a b c d e f")], 1):
-        for one in answer.translations:
+    for answer in answers_to(parser(search=search), [Request("a b c d e f")]):
+        for one in answer.translation.n_best:
             tokens = linearize(parse_tree(one.text, "text"), keeps_tags=False)
             assert len(tokens) + 1 == len(one.tokens) == len("abcdef") + 3
 
 
 def test_chains_of_brackets_end_however_long_the_output_may_be() -> None:
     search = SearchConfig(beam=3, max_length_offset=100)
-    trees = [parse_tree(tree, "text") for tree in parser(search=search).translate(["a", "a b c"])]
+    trees = [parse_tree(tree, "text") for tree in translate(parser(search=search), ["a", "a b c"])]
     assert max(map(chain_of, trees)) == LONGEST_CHAIN
 
 
@@ -109,13 +109,13 @@ def test_chains_of_brackets_end_however_long_the_output_may_be() -> None:
 def test_a_line_that_is_too_long_is_answered_by_one_tree(on_too_long: str) -> None:
     config = TranslationConfig(max_source_length=5, on_too_long=on_too_long)
     lines = ["a b c d e f g h a b c", "a b"]
-    for line, tree in zip(lines, parser(translation=config).translate(lines), strict=True):
+    for line, tree in zip(lines, translate(parser(translation=config), lines), strict=True):
         assert leaves(tree) == line.split()
 
 
 def test_a_beginning_cannot_be_forced() -> None:
     with refuses(DataError, "line 3 target_prefix"):
-        parser().answer([Request("a", target_prefix="(TOP")], 3)
+        answers_to(parser(), [Request("a", target_prefix="(TOP")], 3)
 
 
 def test_a_shortlist_is_refused() -> None:
@@ -133,4 +133,4 @@ def test_repairing_trees_is_refused_for_a_model_of_text() -> None:
 def test_scoring_names_the_line_of_a_malformed_tree() -> None:
     scorer = Scorer([tiny_model(CODEC)], CODEC, ScoringConfig())
     with refuses(DataError, "line 2"):
-        scorer.score_chunk([("a", "(TOP (N a))"), ("a", "(TOP (N a)")], 1)
+        scorer.score([("a", "(TOP (N a))"), ("a", "(TOP (N a)")], line_names(1))

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.parsing.treebank import bare_label, clean, clean_all, tokenize
+from nmtkit.parsing.treebank import bare_label, clean, clean_all, tokenize, tree_counts
 from nmtkit.parsing.trees import Tree, format_tree, parse_tree
 from nmtkit.text.lines import read_lines
 from tests.shared_data import DATA, needs_data
-from tests.trees import deep_tree, trees
+from tests.trees import TREEBANK, deep_tree, trees
 
 SENTENCES = [
     ("They'll say it can't last, he said.", "They 'll say it ca n't last , he said ."),
@@ -116,3 +116,22 @@ def test_treebanks_are_cleaned_as_by_others(name: str) -> None:
         cleaned = clean(parse_tree(raw, f"{path}:{number}"))
         assert cleaned is not None
         assert format_tree(cleaned) == expected
+
+
+def test_trees_are_counted() -> None:
+    lines = list(tree_counts(parse_tree(text, "text") for text in TREEBANK))
+    assert lines == [
+        "trees\t4",
+        "words\t10",
+        "words of a tree\t2.50",
+        "words of the longest\t4",
+        "constituents\t14",
+        "greatest depth\t5",
+        "labels\t4",
+        "tags\t4",
+        "tokens of the longest\t15",
+    ]
+
+
+def test_no_trees_are_counted_as_zero() -> None:
+    assert "words of a tree\t0.00" in list(tree_counts([]))

@@ -8,8 +8,8 @@ from nmtkit.parsing.linearize import complete, linearize
 from nmtkit.parsing.trees import Tree, format_tree, parse_tree
 from nmtkit.parsing.vocabulary import TreeTokens
 from nmtkit.symbols import UNK_ID
+from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.words import Words
 from tests.messages import refuses
 from tests.trees import TREEBANK, parser_codec, trees
 
@@ -46,7 +46,7 @@ def test_a_tree_comes_back_with_the_words_of_its_source(text: str) -> None:
 def test_any_tree_comes_back(tree: Tree) -> None:
     text, source = format_tree(tree), " ".join(tree.words())
     assume("<unk>" not in text)  # the symbol of unknown tokens, which `complete` replaces
-    tokens = TreeTokens.count([tree], keeps_tags=True)
+    tokens = TreeTokens.of_trees([tree], keeps_tags=True)
     ids = tokens.encode(text)
     assert tokens.decode(ids) == tokens.normalize(text) == " ".join(linearize(tree, True))
     assert complete(tokens.decode(ids), source) == (text, False)
@@ -60,13 +60,13 @@ def test_labels_missing_in_the_vocabulary_are_unknown_except_tags() -> None:
 
 def test_labels_that_no_vocabulary_can_hold_are_unknown() -> None:
     tree = Tree("TOP", (Tree("<unk>", (), "a"), Tree("N\u00a0P", (), "b"), Tree("N", (), "c")))
-    tokens = TreeTokens.count([tree], keeps_tags=True)
+    tokens = TreeTokens.of_trees([tree], keeps_tags=True)
     assert sorted(pieces(tokens)) == ["(TOP", ")TOP", "N"]
 
 
 def test_a_vocabulary_of_no_trees_is_refused() -> None:
     with refuses(DataError, "tree training text"):
-        TreeTokens.count([], keeps_tags=True)
+        TreeTokens.of_trees([], keeps_tags=True)
 
 
 def test_a_parse_of_no_words_is_blank() -> None:

@@ -16,16 +16,15 @@ from nmtkit.parsing.linearize import linearize, restore
 from nmtkit.parsing.treebank import clean
 from nmtkit.parsing.trees import Tree, read_trees
 from nmtkit.parsing.vocabulary import TreeTokens
-from nmtkit.parsing.well_formed import LONGEST_CHAIN, TokenClasses, WellFormed, fewest_tokens
+from nmtkit.parsing.well_formed import LONGEST_CHAIN, OTHER_TOKENS, TokenClasses, WellFormed
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.lines import read_lines
-from nmtkit.text.words import Words
 from tests.shared_data import needs_data
 from tests.trees import TREE_FILES, chain_of, identifier
 from tests.unit.decoding.tables import Tables, TableState, random_tables, score_of, table_step
 
-TOKENS = TreeTokens(Words(["(S", ")S", "(NP", ")NP", "XX"]))
-ONE_LABEL = TreeTokens(Words(["(S", ")S", "XX"]))
+TOKENS = TreeTokens(["(S", ")S", "(NP", ")NP", "XX"])
+ONE_LABEL = TreeTokens(["(S", ")S", "XX"])
 LONGEST = (7, 7, 6, 3)
 NUM_WORDS = (1, 2, 3, 1)  # the last sentence has no room for a tree
 WIDE = SearchConfig(beam=300, length_penalty=0.6)
@@ -45,7 +44,7 @@ def is_tree(ids: Ids, num_words: int) -> bool:
 def all_trees(num_words: int, longest: int) -> set[Ids]:
     candidates = (
         (*ids, EOS_ID)
-        for length in range(fewest_tokens(num_words) - 1, longest)
+        for length in range(num_words + OTHER_TOKENS - 1, longest)
         for ids in product(range(3, TOKENS.size), repeat=length)
     )
     return {ids for ids in candidates if is_tree(ids, num_words)}
@@ -166,7 +165,7 @@ def test_a_free_search_finds_the_same_if_trees_are_likely() -> None:
 
 def test_samples_are_trees() -> None:
     tables = random_tables(2, LONGEST, TOKENS.size)
-    draws = SamplingSpec(SamplingConfig(sample=True), 1, torch.arange(4), 20)
+    draws = SamplingSpec(SamplingConfig(sample=True), torch.arange(4)[:, None], 20)
     longest, config = torch.tensor(LONGEST), SearchConfig()
     constraints = Constraints([well_formed([0, 1, 2, 3])], longest)
     found = sample(table_step, TableState(tables), longest, draws, config, constraints)
@@ -175,7 +174,7 @@ def test_samples_are_trees() -> None:
 
 
 def test_a_bracket_without_a_counterpart_is_never_opened() -> None:
-    tokens = TreeTokens(Words(["(S", ")S", "(NP", ")VP", "XX"]))
+    tokens = TreeTokens(["(S", ")S", "(NP", ")VP", "XX"])
     classes = TokenClasses.of(tokens, torch.device("cpu"))
     trees = WellFormed(classes, torch.tensor([1]), torch.tensor([9]), LONGEST_CHAIN)
     first = trees.permitted(torch.zeros(1, 1, 0, dtype=torch.int64))

@@ -16,7 +16,6 @@ from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.progress.records import Record, Sample, TrainingRecord
 from tests.faults.harness import Fault, run_in_child
 from tests.folders import PLANTED, planted, refusing
-from tests.golden.freeze import FROZEN
 from tests.messages import refuses
 from tests.records import SESSION, TRAINING, VALIDATION
 
@@ -242,40 +241,6 @@ def test_a_partly_written_record_is_removed_when_the_disk_is_full(tmp_path: Path
     assert log.path.read_bytes() == whole
 
 
-def test_validations_of_earlier_versions_are_read_with_today_s_names() -> None:
-    path = FROZEN / "run" / "metrics.jsonl"
-    old = [record for record in records(path) if record["event"] == "validation"]
-    assert old
-    assert all("nll" not in record for record in old)
-    read = MetricsLog(path).validations()
-    assert [(one.update, one.nll) for one in read] == [(one["update"], one["loss"]) for one in old]
-    assert [one.scores for one in read] == [{"bleu": one["bleu"]} for one in old]
-    assert [one.signatures for one in read] == [{"bleu": one["signature"]} for one in old]
-
-
-OLD = '"update": 5, "perplexity": 2.0, "is_best": true, "took_s": 1.0}\n'
-"""The rest of a validation of an earlier version."""
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ('"loss": 3.5, "bleu": 7.25, "signature": "tok:13a"', (3.5, {"bleu": 7.25})),
-        ('"loss": 3.5, "bleu": null, "signature": null', (3.5, {})),
-        ('"loss": null, "bleu": 0.0, "signature": null', (math.inf, {"bleu": 0.0})),
-    ],
-)
-def test_a_validation_of_an_earlier_version_may_lack_bleu(
-    line: str, expected: tuple[float, dict[str, float]], tmp_path: Path
-) -> None:
-    log = MetricsLog(tmp_path / "metrics.jsonl")
-    log.path.write_text(f'{{"event": "validation", {line}, {OLD}', encoding="utf-8")
-    (record,) = log.validations()
-    assert (record.nll, record.scores) == expected
-    log.append(VALIDATION)
-    assert log.validations() == [record, VALIDATION]
-
-
 def test_a_score_that_is_not_finite_is_read_as_infinite(tmp_path: Path) -> None:
     log = MetricsLog(tmp_path / "metrics.jsonl")
     log.append(dataclasses.replace(VALIDATION, scores={"ter": math.inf, "bleu": 0.0}))
@@ -287,14 +252,10 @@ def test_a_score_that_is_not_finite_is_read_as_infinite(tmp_path: Path) -> None:
 SAMPLES = [Sample(1, "a\x1b\u2028b", "", "\u732b"), Sample(7, "", "x", "y")]
 
 
-def test_samples_are_read_back_unchanged_and_earlier_logs_have_none(tmp_path: Path) -> None:
+def test_samples_are_read_back_unchanged(tmp_path: Path) -> None:
     log = MetricsLog(tmp_path / "metrics.jsonl")
     log.append(dataclasses.replace(VALIDATION, samples=SAMPLES))
-    (line,) = records(log.path)
-    del line["samples"]
-    with log.path.open("a", encoding="utf-8") as stream:
-        stream.write(json.dumps(line) + "\n")
-    assert [record.samples for record in log.validations()] == [SAMPLES, []]
+    assert [record.samples for record in log.validations()] == [SAMPLES]
 
 
 SAMPLE = dataclasses.asdict(SAMPLES[0])

@@ -6,8 +6,7 @@ import io
 import pytest
 
 from nmtkit.progress.records import TrainingRecord, shown
-from nmtkit.progress.reporter import PlainReporter
-from nmtkit.progress.terminal import TerminalReporter
+from nmtkit.progress.reporter import PlainReporter, TerminalReporter
 from tests.records import TRAINING
 from tests.unit.progress.streams import Terminal
 

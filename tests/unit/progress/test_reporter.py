@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nmtkit.progress.reporter import PlainReporter, make_reporter
-from nmtkit.progress.terminal import TerminalReporter
+from nmtkit.progress.reporter import PlainReporter, TerminalReporter, make_reporter
 from tests.records import VALIDATION
 from tests.unit.progress.streams import Terminal
 
@@ -36,6 +35,13 @@ def test_what_was_validated_in_earlier_sessions_is_known_at_the_start(
         reporter.close()
     assert "best at update 100: nll 3.2500" in terminal.getvalue()
     assert "took=8s best_update=100\n" in lines.getvalue()
+
+
+def test_what_a_terminal_would_act_on_is_written_as_escape_sequences() -> None:
+    terminal, lines = Terminal(), io.StringIO()
+    for reporter, stream in ((TerminalReporter(terminal), terminal), (PlainReporter(lines), lines)):
+        reporter.message("run\x1b[31m\x07\nfolder\udce9")
+        assert stream.getvalue().endswith("run\\x1b[31m\\x07 folder\\udce9\n")
 
 
 def test_rich_is_imported_for_a_terminal_only() -> None:

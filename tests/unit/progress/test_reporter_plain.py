@@ -90,12 +90,36 @@ def test_no_progress_between_reports_is_written_after_a_report() -> None:
     assert len(lines_of(report)) == 1
 
 
-def test_the_progress_of_a_validation_is_not_written() -> None:
+def test_the_progress_of_a_short_validation_is_not_written() -> None:
     def report(reporter: PlainReporter) -> None:
         for done in range(500):
             reporter.validation_progress(ValidationProgress("translated lines", done, 500))
 
     assert lines_of(report) == []
+
+
+def test_work_without_a_line_for_long_writes_one() -> None:
+    stream, now = io.StringIO(), [BEGIN]
+    reporter = PlainReporter(stream, lambda: now[0])
+
+    def step(seconds: float) -> None:
+        now[0] += timedelta(seconds=seconds)
+        reporter.refresh(lambda: TRAINING)
+
+    reporter.update(TRAINING)
+    for seconds in (29, 2, 29, 29):
+        step(seconds)
+    reporter.validating(100, 500)
+    for done in range(100):
+        now[0] += timedelta(seconds=1)
+        reporter.validation_progress(ValidationProgress("translated lines", done, 500))
+    events = [line[len(STAMP) :].split()[:3] for line in stream.getvalue().splitlines()]
+    progress = ["event=validating", "update=100/0"]
+    assert events == [
+        *[["event=training", "update=100/0", "epoch=2"]] * 3,
+        [*progress, "lines=500"],
+        *([*progress, f"translated_lines={done}/500"] for done in (29, 59, 89)),
+    ]
 
 
 def test_samples_are_whole_lines_whatever_their_text() -> None:

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from nmtkit.config.fields import Value, recipe_of
-from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.schema import TrainRecipe, Value, recipe_of
 from nmtkit.config.toml import dumps
 from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.progress.records import TrainingRecord, ValidationRecord
@@ -33,8 +32,10 @@ def training(update: int, loss: float = 4.0) -> TrainingRecord:
         skipped_updates=0,
         eta_s=60.0,
         elapsed_s=float(update),
+        fill=0.9,
+        peak_memory=2**30,
+        ranks=1,
         operations=2e15,
-        paper_operations=3e15,
     )
 
 
@@ -47,6 +48,7 @@ def validation(update: int, nll: float, bleu: float | None = None) -> Validation
         signatures={} if bleu is None else {"bleu": SIGNATURE},
         is_best=True,
         took_s=1.0,
+        samples=[],
     )
 
 
@@ -77,6 +79,7 @@ def run_of(
         records,
         validations,
         sessions=[SESSION],
+        lines={},
         num_parameters=1000,
         codec="0123",
         dataset="4567",

@@ -3,8 +3,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
-from nmtkit.reporting.document import Cell, Section, Table
-from nmtkit.reporting.page import page
+from nmtkit.reporting.page import Cell, Section, Table, page
 from nmtkit.reporting.svg import Curve, Plot
 from tests.unit.reporting.builders import HOSTILE
 
@@ -14,8 +13,9 @@ LOSS = Plot("Loss", [Curve("base", [(100, 3.0), (200, 2.0)])], from_zero=False)
 
 LOSSES = {"updates": LOSS, "time": replace(LOSS, x_label="hours")}
 
-PAGE = page("Two runs", "yesterday", [SUMMARY], [LOSSES], [DETAILS])
+PAGE = page("Two runs", "The first wins.", "yesterday", [SUMMARY], [LOSSES], [DETAILS])
 HOSTILE_PAGE = page(
+    HOSTILE,
     HOSTILE,
     HOSTILE,
     [Section(HOSTILE, Table([HOSTILE, "x"], [[Cell(HOSTILE), Cell(HOSTILE, True)]]), [HOSTILE])],
@@ -88,7 +88,7 @@ def test_the_reader_chooses_one_of_the_axes() -> None:
     assert list(shown) == names
     labels = [svg.get("data-x") for svg in shown.values() if svg is not None]
     assert labels == ["updates", "hours"]
-    assert not list(ElementTree.fromstring(page("One", "", [SUMMARY], [], [])).iter("form"))
+    assert not list(ElementTree.fromstring(page("One", "", "", [SUMMARY], [], [])).iter("form"))
 
 
 def test_text_is_escaped() -> None:
@@ -97,7 +97,7 @@ def test_text_is_escaped() -> None:
     for name, count in (
         ("title", 1),
         ("h1", 1),
-        ("p", 1),
+        ("p", 2),
         ("h2", 2),
         ("th", 2),
         ("td", 2),
@@ -118,6 +118,6 @@ def test_light_and_dark_define_the_same_colours() -> None:
 
 def test_only_a_table_of_sentences_is_wrapped() -> None:
     sentences = Table(["line", "text"], [[Cell("1"), Cell("a b")]], has_sentences=True)
-    text = page("One run", "", [SUMMARY], [], [Section("Samples", sentences, [])])
+    text = page("One run", "", "", [SUMMARY], [], [Section("Samples", sentences, [])])
     classes = [element.get("class") for element in ElementTree.fromstring(text).iter("table")]
     assert classes == [None, "sentences"]

@@ -38,7 +38,9 @@ def test_a_page_has_the_same_text_as_the_markdown(tmp_path: Path) -> None:
     write_page(REPORT, tmp_path / "report.html", overwrite=False)
     root = ElementTree.fromstring((tmp_path / "report.html").read_text("utf-8"))
     assert root.findtext("body/h1") == "Training of base, wide"
-    assert root.findtext("body/p") == f"started 2026-01-31 \u00b7 nmtkit {__version__}"
+    first, second = (one.text for one in root.findall("body/p"))
+    assert second == REPORT.verdict
+    assert first == f"started 2026-01-31 \u00b7 nmtkit {__version__}"
     assert [element.text for element in root.iter("h2")] == [*TITLES[:2], "Curves", *TITLES[2:]]
     cells = {"".join(cell.itertext()) for cell in root.iter("td")}
     for line in markdown_of(REPORT):

@@ -5,11 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.config.fields import Field, Value, fields_of, recipe_of
-from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.schema import Field, TrainRecipe, Value, fields_of, recipe_of
 from nmtkit.config.toml import loads
 from nmtkit.progress.records import Sample, ValidationRecord
-from nmtkit.reporting.document import NOTHING, Cell, Table
+from nmtkit.reporting.page import NOTHING, Cell, Table
 from nmtkit.reporting.run_tables import samples, settings, summary, validations
 from nmtkit.reporting.runs import Run
 from tests.unit.reporting.builders import SIGNATURE, run_of, training, validated, validation
@@ -17,36 +16,54 @@ from tests.unit.reporting.builders import SIGNATURE, run_of, training, validated
 FIELDS = fields_of(TrainRecipe)
 
 
-def rows(*runs: Run) -> list[dict[str, Cell]]:
-    table = summary(runs).table
+def rows(*runs: Run, with_costs: bool = True) -> list[dict[str, Cell]]:
+    table = summary(runs, with_costs).table
     assert table is not None
     return [dict(zip(table.headers, row, strict=True)) for row in table.rows]
 
 
-def test_a_run_is_a_row_of_results_and_costs() -> None:
+RESULTS = {
+    "run": "a run",
+    "updates": "1,000",
+    "time": "16m43s",
+    "best dev nll": "2.0000 at 200",
+    "best BLEU": "30.00 at 300",
+    "tokens/s": "1,000",
+}
+
+
+def test_a_run_is_a_row_of_results_and_on_request_of_costs() -> None:
     run = run_of("a run", validated([3.0, 2.0, 2.5], [10.0, 20.0, 30.0]))
+    (row,) = rows(run, with_costs=False)
+    assert {name: cell.text for name, cell in row.items()} == RESULTS
     (row,) = rows(run)
-    assert {name: cell.text for name, cell in row.items()} == {
-        "run": "a run",
-        "updates": "1,000",
-        "epoch": "1",
-        "time": "16m40s",
-        "best dev nll": "2.0000 at 200",
-        "perplexity": "7.39",
-        "best BLEU": "30.00 at 300",
-        "tokens/s": "1,000",
-        "skipped": "0",
-        "device-hours": "0.28",
-        "FLOPs": "2.0e+16",
-        "FLOPs by time": "3.0e+16",
-    }
+    costs = {"device-hours": "0.28", "FLOPs": "2.0e+16"}
+    assert {name: cell.text for name, cell in row.items()} == RESULTS | costs
+
+
+def test_columns_that_say_nothing_of_any_run_are_left_out() -> None:
+    of_epochs = run_of(settings={"max_epochs": 1})
+    skipping = replace(run_of("b"), training=[replace(training(100), skipped_updates=3)])
+    plain = [*rows(run_of())[0]]
+    assert {*rows(of_epochs, run_of("b"))[1]} - {*plain} == {"epoch"}
+    assert {*rows(run_of(), skipping)[0]} - {*plain} == {"skipped"}
+    assert rows(run_of(), skipping)[1]["skipped"].text == "3"
+
+
+def test_notes_explain_the_columns_that_are_shown() -> None:
+    for with_costs in (False, True):
+        section = summary([run_of()], with_costs)
+        assert section.table is not None
+        (notes,) = section.sentences
+        explained = {"time", "tokens/s"} | ({"device-hours", "FLOPs"} if with_costs else set())
+        assert {note.partition(": ")[0] for note in notes.split("; ")} == explained
+        assert explained <= {*section.table.headers}
 
 
 def test_unknown_figures_are_left_open() -> None:
-    uncounted = replace(training(100), operations=None, paper_operations=None)
-    (row,) = rows(replace(run_of(), training=[training(50), uncounted]))
+    (row,) = rows(replace(run_of(), training=[training(50), training(100)]))
     unknown = {name for name, cell in row.items() if cell is NOTHING}
-    assert unknown == {"best dev nll", "perplexity", "FLOPs", "FLOPs by time"}
+    assert unknown == {"best dev nll"}
 
 
 def test_speed_is_all_tokens_divided_by_their_time() -> None:
@@ -70,6 +87,18 @@ def test_device_hours_count_the_ranks_of_each_record() -> None:
     assert row["device-hours"].text == "5.00"
 
 
+def test_time_and_device_hours_count_every_validation_the_last_one_too() -> None:
+    one = replace(training(100), elapsed_s=3600.0)
+    eight = replace(training(200), elapsed_s=5400.0, ranks=8)
+    validations = [
+        replace(record, took_s=seconds)
+        for record, seconds in zip(validated([3.0, 2.0], [1.0, 2.0]), (3600, 900), strict=True)
+    ]
+    (row,) = rows(replace(run_of(), training=[one, eight], validations=validations))
+    assert row["time"].text == "2h45m"
+    assert row["device-hours"].text == "8.00"
+
+
 def best_cells(*runs: Run) -> set[tuple[str, str]]:
     return {
         (row["run"].text, name) for row in rows(*runs) for name, cell in row.items() if cell.is_best
@@ -81,7 +110,6 @@ def test_the_best_of_several_runs_is_bold() -> None:
     second = run_of("second", validated([3.0, 2.5], [10.0, 25.0]))
     assert best_cells(first, second, run_of("third")) == {
         ("first", "best dev nll"),
-        ("first", "perplexity"),
         ("second", "best BLEU"),
     }
     assert best_cells(first) == set()
@@ -89,10 +117,10 @@ def test_the_best_of_several_runs_is_bold() -> None:
 
 def test_bold_figures_are_explained_where_there_are_some() -> None:
     results = validated([3.0], [10.0])
-    explained = summary([run_of("a", results), run_of("b", results)]).sentences[0]
+    explained = summary([run_of("a", results), run_of("b", results)], False).sentences[0]
     assert explained == "bold: the best of the runs that can be compared"
     for runs in ([run_of()], [run_of("a", results), run_of("b")]):
-        assert not any("bold" in sentence for sentence in summary(runs).sentences)
+        assert not any("bold" in sentence for sentence in summary(runs, False).sentences)
         assert not any("bold" in sentence for sentence in validations(runs).sentences)
 
 
@@ -137,7 +165,7 @@ def test_each_metric_has_a_column_and_the_lowest_error_rate_is_the_best() -> Non
     found = rows(*runs)
     assert [row["best TER"].text for row in found] == ["50.00 at 100", "60.00 at 100", "-"]
     assert {("first", "best TER"), ("second", "best BLEU")} <= best_cells(*runs)
-    assert list(found[0])[4:8] == ["best dev nll", "perplexity", "best BLEU", "best TER"]
+    assert list(found[0])[3:6] == ["best dev nll", "best BLEU", "best TER"]
 
 
 def settings_table(*runs: Run) -> Table:

@@ -12,7 +12,7 @@ from nmtkit.storage.manifest import load
 from tests.messages import refuses
 from tests.unit.reporting.builders import SIGNATURE, run_of, validated, validation, write_run
 
-FROZEN = Path("tests/golden/formats-1/run")
+FROZEN = Path("tests/golden/formats/run")
 
 
 def test_a_run_is_read_from_its_folder() -> None:
@@ -23,8 +23,8 @@ def test_a_run_is_read_from_its_folder() -> None:
     assert [record.update for record in run.training] == list(range(1, 601))
     assert [record.update for record in run.validations] == [300, 600]
     assert (run.num_parameters, run.codec) == (manifest["parameters"], manifest["codec"])
-    # Runs of that time expected neither.
-    assert (run.languages, run.operations, run.paper_operations) == (None, None, None)
+    assert run.languages == "en-de"
+    assert run.operations > 0
 
 
 def test_the_newest_checkpoint_says_what_was_trained(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_run_without_checkpoints_is_read_as_well(tmp_path: Path) -> None:
     )
 
 
-def test_a_run_is_named_by_its_folder_or_by_its_path_if_ambiguous(
+def test_a_run_is_named_by_its_folder_and_by_more_of_its_path_if_ambiguous(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -70,6 +70,12 @@ def test_a_run_is_named_by_its_folder_or_by_its_path_if_ambiguous(
         write_run(path, run_of())
     assert [run.name for run in read_runs(paths)] == ["a/run", "b/run", "other"]
     assert [run.name for run in read_runs(paths[1:])] == ["run", "other"]
+    paths = [tmp_path / "x/a/run", tmp_path / "y/a/run", tmp_path / "a/run"]
+    for path in paths[:2]:
+        write_run(path, run_of())
+    assert [run.name for run in read_runs(paths[:2])] == ["x/a/run", "y/a/run"]
+    names = [run.name for run in read_runs(paths)]
+    assert names == ["x/a/run", "y/a/run", f"{tmp_path.name}/a/run"]
     monkeypatch.chdir("a/run")
     assert [run.name for run in read_runs([Path()])] == ["run"]
 

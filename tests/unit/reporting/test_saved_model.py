@@ -21,12 +21,10 @@ from nmtkit.storage.durable import new_folder
 from nmtkit.storage.manifest import Json
 from nmtkit.storage.model_description import TENSORS, describe_model, line_of_descent
 from nmtkit.storage.model_folder import write_model
-from nmtkit.storage.model_path import find_model
-from nmtkit.storage.run_folder import RunFolder
-from nmtkit.text.cleaned import Cleaned, Cleaning
+from nmtkit.storage.run_folder import RunFolder, find_model
+from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.tokenized import Tokenized
-from nmtkit.text.words import Words
+from nmtkit.text.steps import Cleaning, steps_of, with_steps
 from tests.conversions import separate_codec
 from tests.folders import refusing
 from tests.messages import refuses
@@ -37,7 +35,7 @@ from tests.unit.reporting.builders import training, validation
 GOLDEN = Path(__file__).parents[2] / "golden"
 FROZEN = sorted(
     path
-    for run in GOLDEN.glob("formats-*/run")
+    for run in GOLDEN.glob("formats/run")
     for path in (run, run / "best", run / "last", *run.glob("checkpoints/*[0-9]"))
 )
 SHA256 = "0123456789abcdef" * 4
@@ -105,10 +103,6 @@ def test_the_models_of_earlier_versions_are_described(path: Path) -> None:
     assert lines["descends from"] == "no other model: trained from random weights"
     assert lines["checked"] == "every file matches its hash"
     assert ("run" in found) == ("checkpoints" in lines) == (path.name == "run")
-
-
-def test_there_are_models_of_earlier_versions() -> None:
-    assert {path.parts[-2] for path in FROZEN if path.name == "run"} == {"formats-1", "formats-4"}
 
 
 # ------------------------------------------------------------------------------------- models
@@ -362,22 +356,23 @@ def test_options_without_effect_are_refused(tmp_path: Path) -> None:
     model = tiny_model_folder(tmp_path / "model", 1, tiny_tensors(1))
     with refuses(ConfigError, "--check"):
         describe_folder(model, check=True, as_json=False)
-    dataset = GOLDEN / "formats-1" / "dataset"
+    dataset = GOLDEN / "formats" / "dataset"
     with refuses(ConfigError, "--json"):
         describe_folder(dataset, check=False, as_json=True)
 
 
 @pytest.mark.parametrize("check", [True, False])
 def test_a_dataset_is_described(check: bool) -> None:
-    lines = [*describe_folder(GOLDEN / "formats-2" / "dataset", check, as_json=False)]
+    lines = [*describe_folder(GOLDEN / "formats" / "weights" / "dataset", check, as_json=False)]
     assert "languages    en to de" in lines
     assert ("checked      every file matches its hash" in lines) == check
 
 
 def test_what_is_done_to_text_before_its_segmentation_is_named(tmp_path: Path) -> None:
     words = Words(["a"])
-    source = Cleaned(Tokenized(words, "en"), Cleaning(unescape=True, normalize="nfkc"))
-    codec = TextCodec("en", "de", source, Cleaned(words, Cleaning(False, "nfc")), is_shared=False)
+    source = with_steps(words, steps_of(Cleaning(True, "nfkc"), "en"))
+    target = with_steps(words, steps_of(Cleaning(False, "nfc"), None))
+    codec = TextCodec("en", "de", source, target, is_shared=False)
     fields: dict[str, Json] = {"update": 1, "provenance": PROVENANCE}
     write_model(tmp_path / "model", tiny_tensors(1), TrainRecipe(), codec, fields, overwrite=False)
     (line,) = [one for one in describe_folder(tmp_path / "model", False, False) if "vocab" in one]

@@ -77,7 +77,7 @@ def test_breakdowns_are_tables_with_a_column_per_system() -> None:
         ]
         start = text.index("## TER by sentence length")
         rows = [re.split(r" *\| *", row)[1:-1] for row in text[start + 2 : start + 6]]
-        assert rows[0][:2] == ["words", "sentences"]
+        assert rows[0][:2] == ["reference words", "sentences"]
         assert len(rows[0]) == 2 + len(systems)
         assert [row[:2] for row in rows[2:]] == [["1-10", "2"], ["11-20", "1"]]
         start = text.index("## F1 of words by frequency")

@@ -1,14 +1,20 @@
 import math
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 
 import pytest
+from sacrebleu.metrics.bleu import BLEU
 
 from nmtkit.config import rerank as settings
+from nmtkit.config.metrics import MetricsConfig
+from nmtkit.config.schema import RerankRecipe
+from nmtkit.config.toml import build
 from nmtkit.decoding.forced import score_pairs
 from nmtkit.errors import DamagedError, DataError
+from nmtkit.evaluation.metrics import make_metrics
 from nmtkit.rerank import features, mbr
-from nmtkit.rerank.features import FEATURES, VIEWS, feature_values, reversed_words
+from nmtkit.rerank.features import FEATURES, VIEWS, feature_values, language_pair, reversed_words
 from nmtkit.rerank.mbr import expected_utilities
 from nmtkit.text.translations import TranslatedLine
 from tests.messages import refuses
@@ -30,6 +36,14 @@ def test_the_tables_have_the_same_names() -> None:
 def test_the_score_that_is_there_and_the_number_of_words() -> None:
     line = line_of("a b", "A  B", "", "A B C", scores=[-2, -1.5, 0])
     assert values("model,length", line) == [[[-2.0, 2.0], [-1.5, 0.0], [0.0, 3.0]]]
+
+
+@pytest.mark.parametrize(
+    ("candidate", "num_words"),
+    [("我喜欢红苹果。", 7), ("मैं हिन्दी पढ़ता हूँ।", 4), ("น้ำใจดี", 4), ("مُحَمَّدٌ فِي البَيْتِ", 3)],
+)
+def test_the_length_is_in_words_of_the_script(candidate: str, num_words: int) -> None:
+    assert values("length", line_of("a", candidate)) == [[[num_words]]]
 
 
 def test_a_missing_score_is_an_error_that_names_the_key() -> None:
@@ -58,13 +72,58 @@ def test_equal_texts_of_a_source_are_scored_by_one_run_of_a_program(tmp_path: Pa
 def test_mbr_is_the_expected_utility_over_candidates(utility: str, how: str) -> None:
     texts = ["A B C", "A C", "A B C", "B"]
     (found,) = values(f"mbr:{utility}", line_of("a", *texts), mbr=how)
-    assert [one for (one,) in found] == expected_utilities(utility, texts, how == "aggregate")
+    (metric,) = make_metrics(MetricsConfig(metric=utility))
+    assert [one for (one,) in found] == expected_utilities(
+        utility, metric, texts, how == "aggregate"
+    )
+
+
+CHINESE = ["他讨厌梨", "我喜欢红苹果。", "我喜欢红色苹果。", "我喜欢红苹果\uff01"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "settings", "tokenizer"),
+    [
+        (CHINESE, {"language_pair": "en-zh"}, "zh"),
+        (CHINESE, {}, "zh"),  # here it equals char
+        (CHINESE, {"tokenize": "13a"}, "13a"),
+        (["น้ำใจดี", "น้ำใจ", "ใจดี"], {"language_pair": "en-th"}, "char"),
+        (["น้ำใจดี", "น้ำใจ", "ใจดี"], {}, "char"),
+        (["मैं हूँ।", "मैं हूँ", "मैं था।"], {}, "13a"),
+        (["It is 1,000.", "It is 1000.", "Is it 1,000?"], {}, "13a"),
+    ],
+)
+def test_mbr_by_bleu_has_the_words_of_the_language_or_script(
+    texts: list[str], settings: dict[str, str], tokenizer: str
+) -> None:
+    scorer = BLEU(tokenize=tokenizer, effective_order=True)
+    expected = [fmean(scorer.sentence_score(a, [b]).score for b in texts) for a in texts]
+    (found,) = values("mbr:bleu", line_of("a", *texts), **settings)
+    assert found == [[pytest.approx(one, abs=1e-9)] for one in expected]
+    if texts == CHINESE and tokenizer == "zh":
+        assert [round(one, 1) for (one,) in found] == [25.0, 58.1, 47.8, 55.8]
+
+
+def test_the_languages_are_given_or_those_of_a_model(tmp_path: Path) -> None:
+    codec = replace(tiny_codec(), target_lang="zh_CN")
+    write_tiny_model(tmp_path / "en-zh", codec)
+    write_tiny_model(tmp_path / "zh-en", replace(codec, source_lang="zh_CN", target_lang="en"))
+    features = {
+        "mbr:bleu": "",
+        f"forced:{tmp_path}/en-zh": "en-zh",
+        f"backward:{tmp_path}/zh-en": "en-zh",
+    }
+    for name, pair in features.items():
+        recipe = build(RerankRecipe, {"features": f"length,{name}"})
+        assert language_pair(recipe) == pair
+        given = build(RerankRecipe, {"features": name, "language_pair": "en-ja"})
+        assert language_pair(given) == "en-ja"
 
 
 def test_auto_is_exact_for_few_distinct_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     used: list[bool] = []
 
-    def note(_: str, texts: list[str], is_aggregated: bool) -> list[float]:
+    def note(_: str, _metric: object, texts: list[str], is_aggregated: bool) -> list[float]:
         used.append(is_aggregated)
         return [0.0] * len(texts)
 

@@ -11,12 +11,16 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
+from nmtkit.config.metrics import MetricsConfig
+from nmtkit.evaluation.metrics import make_metrics
 from nmtkit.rerank import mbr
 from nmtkit.rerank.mbr import UTILITIES, expected_utilities
 from nmtkit.text.lines import read_lines
 from tests.shared_data import DATA, needs_data
 
 SACREBLEU: dict[str, CHRF | BLEU] = {"chrf": CHRF(), "bleu": BLEU(effective_order=True)}
+
+METRICS = {name: make_metrics(MetricsConfig(metric=name))[0] for name in UTILITIES}
 
 WORDS = [
     "a",
@@ -49,6 +53,10 @@ LINES = st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)
 TEXTS = LINES | st.sampled_from(ODD) | st.text(max_size=12)
 LISTS = st.lists(TEXTS, min_size=1, max_size=6)
 EVERY = pytest.mark.parametrize("utility", [*UTILITIES])
+
+
+def utilities(utility: str, texts: Sequence[str], is_aggregated: bool) -> list[float]:
+    return expected_utilities(utility, METRICS[utility], texts, is_aggregated)
 
 
 def by_pairs(utility: str, texts: Sequence[str]) -> list[float]:
@@ -113,7 +121,7 @@ SCORES = {"chrf": chrf_of_means, "bleu": bleu_of_means}
 def test_exact_utilities_are_the_means_of_sentence_scores(utility: str, texts: list[str]) -> None:
     # 1e-9: both compute in float64, in another order.
     expected = by_pairs(utility, texts)
-    assert expected_utilities(utility, texts, False) == pytest.approx(expected, abs=1e-9)
+    assert utilities(utility, texts, False) == pytest.approx(expected, abs=1e-9)
 
 
 @EVERY
@@ -122,7 +130,7 @@ def test_aggregated_utilities_are_the_scores_of_mean_statistics(
     utility: str, texts: list[str]
 ) -> None:
     expected = by_mean_statistics(utility, texts)
-    assert expected_utilities(utility, texts, True) == pytest.approx(expected, abs=1e-9)
+    assert utilities(utility, texts, True) == pytest.approx(expected, abs=1e-9)
 
 
 @EVERY
@@ -131,8 +139,8 @@ def test_aggregated_utilities_are_the_scores_of_mean_statistics(
 def test_a_text_has_one_utility_and_counts_as_often_as_it_is_there(
     utility: str, is_aggregated: bool, texts: list[str], repeats: int
 ) -> None:
-    once = expected_utilities(utility, texts, is_aggregated)
-    more = expected_utilities(utility, texts * repeats, is_aggregated)
+    once = utilities(utility, texts, is_aggregated)
+    more = utilities(utility, texts * repeats, is_aggregated)
     assert more == pytest.approx(once * repeats, abs=1e-9)
     assert all(len({more[i] for i, one in enumerate(texts) if one == text}) == 1 for text in texts)
 
@@ -142,9 +150,9 @@ def test_a_matrix_that_is_computed_in_many_blocks_is_the_same(
     utility: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = ["The cat sat on the mat.", "The fat cat sat on the mat.", "A cat sat on a mat."]
-    whole = expected_utilities(utility, texts, False)
+    whole = utilities(utility, texts, False)
     monkeypatch.setattr(mbr, "_BLOCK_CELLS", 1)
-    assert expected_utilities(utility, texts, False) == whole
+    assert utilities(utility, texts, False) == whole
 
 
 @needs_data
@@ -156,7 +164,7 @@ def test_utilities_of_real_systems_are_the_means_of_sentence_scores(utility: str
     for number in (0, 17, 2000):
         texts = [system[number] for system in systems]
         expected = by_pairs(utility, texts)
-        assert expected_utilities(utility, texts, False) == pytest.approx(expected, abs=1e-9)
+        assert utilities(utility, texts, False) == pytest.approx(expected, abs=1e-9)
 
 
 @EVERY
@@ -165,6 +173,6 @@ def test_the_text_that_is_like_the_others_has_the_highest_utility(
     utility: str, is_aggregated: bool
 ) -> None:
     texts = ["the cat sat on the mat", "a cat sat on the mat", "the cat sat on the hat", "no"]
-    found = expected_utilities(utility, texts, is_aggregated)
+    found = utilities(utility, texts, is_aggregated)
     assert found.index(max(found)) == 0
     assert found.index(min(found)) == 3

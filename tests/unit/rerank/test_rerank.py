@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.config.fields import fields_of
 from nmtkit.config.metrics import MetricsConfig
-from nmtkit.config.schema import RerankRecipe
+from nmtkit.config.schema import RerankRecipe, fields_of
 from nmtkit.config.toml import MAX_CHARACTERS
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.evaluation.metrics import make_metrics, score_corpus

@@ -198,7 +198,6 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_taken(
     resumable = newest_resumable(run, warnings.append)
     assert resumable is not None
     assert resumable.update == 1
-    assert run.last() == run.model_dir(1)
     (warning,) = warnings
     assert warning.startswith(
         ("checkpoint 00000002 is skipped: ", "checkpoint 00000003 is skipped")

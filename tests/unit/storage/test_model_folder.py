@@ -210,6 +210,11 @@ def add(tensors: dict[str, Tensor]) -> None:
     tensors["decoder.2.weight"] = torch.ones(2, 3)
 
 
+def to_integers(tensors: dict[str, Tensor]) -> None:
+    name = "decoder.1.self_attention.output.bias"
+    tensors[name] = tensors[name].to(torch.int8)
+
+
 def reshape(tensors: dict[str, Tensor]) -> None:
     tensors["decoder.1.self_attention.output.bias"] = torch.ones(4)
 
@@ -217,9 +222,10 @@ def reshape(tensors: dict[str, Tensor]) -> None:
 @pytest.mark.parametrize(
     ("change", "keys"),
     [
-        (drop, "decoder.1.self_attention.output.bias 16"),
-        (add, "decoder.2.weight 2 3"),
-        (reshape, "output.bias 4 16"),
+        (drop, "config.toml decoder.1.self_attention.output.bias 16"),
+        (add, "config.toml decoder.2.weight 2 3"),
+        (reshape, "config.toml output.bias 4 16"),
+        (to_integers, "output.bias I8 float"),
     ],
 )
 def test_parameters_that_do_not_fit_are_named(
@@ -229,7 +235,7 @@ def test_parameters_that_do_not_fit_are_named(
     tensors = dict(model.state_dict())
     change(tensors)
     write(tmp_path / "model", model, tensors)
-    with refuses(DamagedError, f"model.safetensors config.toml {keys}"):
+    with refuses(DamagedError, f"model.safetensors {keys}"):
         read_model(tmp_path / "model", CPU)
 
 

@@ -1,14 +1,17 @@
 """What is a run's folder, what in it is another's, and which checkpoints it names."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from nmtkit.config.metrics import MetricsConfig, metrics_of
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.errors import ConfigError, DamagedError
+from nmtkit.evaluation.metrics import count_corpus, make_metrics
 from nmtkit.storage.checkpoint import list_checkpoints, newest_resumable
-from nmtkit.storage.run_folder import RUN_FILES, RunFolder, is_run
+from nmtkit.storage.run_folder import RUN_FILES, RunFolder, ValidationLines, is_run
 from tests.folders import planted
 from tests.messages import refuses
 from tests.snapshots import tiny_run
@@ -80,7 +83,7 @@ def test_a_folder_that_holds_every_file_of_a_run_is_one(tmp_path: Path) -> None:
     run = RunFolder.create_or_open(tmp_path)
     run.write_recipe(TrainRecipe())
     run.tensorboard_dir.mkdir()
-    for path in (run.metrics_path, run.micro_batches_path, run.pieces_path):
+    for path in (run.metrics_path, run.validation_lines_path, run.micro_batches_path):
         path.touch()
     for pointer in ("last", "best"):
         (tmp_path / pointer).touch()
@@ -88,6 +91,63 @@ def test_a_folder_that_holds_every_file_of_a_run_is_one(tmp_path: Path) -> None:
     assert is_run(tmp_path)
     (tmp_path / "notes.txt").touch()
     assert not is_run(tmp_path)
+
+
+# --------------------------------------------------------------------------------- validation lines
+
+LINES = {
+    "ter": ValidationLines(200, 12.5, "TER", [[1, 5.0], [0, 2.5]]),
+    "bleu": ValidationLines(100, 26.25, "tok:13a", [[3, 4], [0, 0]]),
+}
+
+
+def test_the_lines_of_validations_are_read_as_they_were_written(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    assert run.read_validation_lines() == {}
+    run.write_validation_lines(LINES)
+    assert run.read_validation_lines() == LINES
+    written = run.validation_lines_path.read_bytes()
+    run.write_validation_lines(dict(reversed(LINES.items())))
+    assert run.validation_lines_path.read_bytes() == written
+
+
+@pytest.mark.parametrize("metric", [*metrics_of("text"), *metrics_of("trees")])
+def test_lines_of_every_metric_are_numbers_and_are_read_as_such(
+    metric: str, tmp_path: Path
+) -> None:
+    made, *_ = make_metrics(MetricsConfig(metric=metric, language_pair="en-de"))
+    tree = "(S (NP (A a)) (VP (B b)))"
+    counted = count_corpus(made, [tree, tree], [[tree, "(S (A a) (B b))"]])
+    run, lines = RunFolder(tmp_path), {metric: ValidationLines(1, 50.0, "version:1", counted)}
+    run.write_validation_lines(lines)
+    assert run.read_validation_lines() == lines
+    assert {type(number) for one in counted for number in one} <= {int, float}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (rb".*", b""),
+        (rb".{9}$", b""),
+        (rb"26\.25", b"26.75"),
+        (rb"\[3,4\]", b"[3,5]"),
+        (rb".*", b"[]"),
+        (rb".*", b"{}"),
+        (rb".*", b'{"metrics": [], "sha256": ""}'),
+        (rb'"bleu":', b'"bleu":3,"x":'),
+        (rb".*", b'{"metrics": {"bleu": {"update": 3}}, "sha256": ""}'),
+        (rb".*", b"[" * 10**5),
+        (rb".*", b"\xff\xfe"),
+    ],
+)
+def test_damaged_lines_of_validations_are_as_missing_ones(
+    old: bytes, new: bytes, tmp_path: Path
+) -> None:
+    run = RunFolder(tmp_path)
+    run.write_validation_lines(LINES)
+    damaged = re.sub(old, new, run.validation_lines_path.read_bytes(), count=1, flags=re.DOTALL)
+    run.validation_lines_path.write_bytes(damaged)
+    assert run.read_validation_lines() == {}
 
 
 # ----------------------------------------------------------------------------------------- pointers
@@ -127,7 +187,7 @@ def test_a_missing_or_dangling_pointer_is_the_newest_and_is_rebuilt(
             pointer.write_bytes(content)
     assert run.last() == run.model_dir(2)
     assert run.best() is None
-    newest_resumable(run, pytest.fail)
+    run.point_last(2)
     assert (tmp_path / "run" / "last").read_bytes() == b"00000002\n"
 
 

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.text.characters import has_entity, has_lost_character, has_mojibake, unescape
+from nmtkit.text.characters import (
+    has_control,
+    has_entity,
+    has_lost_character,
+    has_mojibake,
+    unescape,
+)
 from nmtkit.text.lines import one_line
 
 
@@ -69,6 +75,18 @@ def test_utf8_read_as_another_encoding_is_found(text: str, encoding: str) -> Non
     assert has_mojibake(wrong)
 
 
+@pytest.mark.parametrize("text", [*TEXTS[:6], "Ma\u00f1ana por la ma\u00f1ana"])
+@pytest.mark.parametrize("encoding", ["cp1250", "cp1251", "cp437", "cp850", "mac_roman", "gbk"])
+def test_utf8_read_as_a_legacy_encoding_is_found(text: str, encoding: str) -> None:
+    wrong = text.encode().decode(encoding, "replace")
+    assert has_mojibake(wrong) or has_lost_character(wrong)
+
+
+def test_control_characters_are_found() -> None:
+    assert all(has_control(f"a{chr(code)}b") for code in (0, 2, 8, 11, 12, 31, 127))
+    assert not any(map(has_control, ["a\tb", "a b", *TEXTS]))
+
+
 def test_replaced_characters_are_found() -> None:
     assert has_lost_character("d\ufffdj\ufffd vu")
     assert not has_mojibake("d\ufffdj\ufffd vu")
@@ -83,6 +101,9 @@ def test_replaced_characters_are_found() -> None:
         "\u00bfQu\u00e9? \u00a1S\u00ed! 25\u00a0\u20ac, 3\u00b0, \u00c7a",
         "FP\u00d6\u201c, \u00d1o\u00f1o, Ch\u00e2teau \u201cX\u201d",
         "na\u00efve \u2014 \u0152uvre",
+        "\u00ab\u00a0radi\u00e9\u00a0\u00bb",
+        "\u041d\u0456, \u042f\u2026 \u0420\u0456\u043a",
+        "\u8054\u901a \u4e48",
     ],
 )
 def test_text_of_the_right_encoding_is_not_found(line: str) -> None:

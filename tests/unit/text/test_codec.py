@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from nmtkit.errors import DamagedError
 from nmtkit.parsing.vocabulary import TreeTokens
 from nmtkit.symbols import BOS_ID, EOS_ID
+from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import KINDS, TextCodec
+from nmtkit.text.steps import MosesTokens, Prepared
 from nmtkit.text.subword import Subword
-from nmtkit.text.tokenized import Tokenized
-from nmtkit.text.words import Words
 from tests.messages import refuses
 from tests.tiny import tiny_codec
 
@@ -33,8 +33,8 @@ def mixed_codec() -> TextCodec:
     return TextCodec(
         "en",
         "de",
-        Tokenized(Subword.train(LINES, "bpe", 290, "x"), "en"),
-        Tokenized(Words(["a", "B", ",", "c"]), "de"),
+        Prepared(Subword.train(LINES, "bpe", 290, "x"), (MosesTokens("en"),)),
+        Prepared(Words(["a", "B", ",", "c"]), (MosesTokens("de"),)),
         is_shared=False,
     )
 
@@ -42,7 +42,8 @@ def mixed_codec() -> TextCodec:
 def shared_codec() -> TextCodec:
     """Return a codec with a shared vocabulary and a tokeniser for each side."""
     words = Words(["a", "b", ",", "l", "'", "'s", "l'"])
-    return TextCodec("en", "fr", Tokenized(words, "en"), Tokenized(words, "fr"), is_shared=True)
+    source, target = (Prepared(words, (MosesTokens(lang),)) for lang in ("en", "fr"))
+    return TextCodec("en", "fr", source, target, is_shared=True)
 
 
 def words_codec(*words: str) -> TextCodec:
@@ -109,27 +110,6 @@ def test_a_shared_vocabulary_is_one_file(tmp_path: Path) -> None:
     ]
 
 
-def test_version_1_had_one_kind_for_both_sides(tmp_path: Path) -> None:
-    codec = words_codec("a")
-    path = saved(codec, tmp_path) / "codec.json"
-    description = {"kind": "words", "source_lang": "en", "target_lang": "de", "is_shared": False}
-    path.write_text(json.dumps({"format": "nmtkit-codec", "version": 1, **description}))
-    assert TextCodec.load(tmp_path).fingerprint == codec.fingerprint
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_earlier_versions_are_read_after_the_version_rises(
-    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    codec = words_codec("a")
-    path = saved(codec, tmp_path) / "codec.json"
-    if version == 1:
-        values = {"kind": "words", "source_lang": "en", "target_lang": "de", "is_shared": False}
-        path.write_text(json.dumps({"format": "nmtkit-codec", "version": 1, **values}))
-    monkeypatch.setattr("nmtkit.text.codec._VERSION", 3)
-    assert TextCodec.load(tmp_path).fingerprint == codec.fingerprint
-
-
 def test_only_trees_have_a_target_type_other_than_text() -> None:
     assert {name: kind.target_type for name, kind in KINDS.items()} == {
         "sentencepiece": "text",
@@ -137,9 +117,17 @@ def test_only_trees_have_a_target_type_other_than_text() -> None:
         "marian": "text",
         "trees": "trees",
     }
-    trees = replace(words_codec("a"), target=TreeTokens(Words(["(S", ")S"])))
+    trees = replace(words_codec("a"), target=TreeTokens(["(S", ")S"]))
     assert trees.target_type == "trees"
     assert mixed_codec().target_type == "text"
+
+
+def test_parts_are_joined_by_spaces_if_their_text_has_them() -> None:
+    subword, words = subword_codec(), words_codec("\u6211", "\u4f60")
+    moses = replace(words, target=Prepared(Words(["\u6211"]), (MosesTokens("zh"),)))
+    for codec, between in ((subword, ""), (words, " "), (moses, "")):
+        assert codec.join_target(["\u6211", "", "\u4f60"]) == f"\u6211{between}\u4f60"
+        assert codec.join_target(iter(["a", "b"])) == "a b"
 
 
 def test_different_codecs_have_different_fingerprints() -> None:
@@ -150,11 +138,9 @@ def test_different_codecs_have_different_fingerprints() -> None:
     assert len({codec.fingerprint for codec in different}) == len(different)
     assert words_codec("a", "b").fingerprint == base.fingerprint
     assert replace(base, source_lang="fr").fingerprint == base.fingerprint
-    tokenized = [
-        replace(base, target=target)
-        for target in (base.target, Tokenized(words, "de"), Tokenized(words, "fr"))
-    ]
-    assert len({codec.fingerprint for codec in tokenized}) == 3
+    moses = [Prepared(words, (MosesTokens(lang),)) for lang in ("de", "fr")]
+    codecs = [replace(base, target=target) for target in (base.target, *moses)]
+    assert len({codec.fingerprint for codec in codecs}) == 3
 
 
 @pytest.mark.parametrize("name", ["codec.json", "source.model", "target.model"])
@@ -168,19 +154,20 @@ def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("change", "keys"),
     [
-        ({"format": "other"}, "codec.json"),
+        ({"format": "other"}, "codec.json format nmtkit-codec"),
         ({"version": 0}, "codec.json 3 0"),
-        ({"version": "3"}, "codec.json version 3"),
+        ({"version": "3"}, "codec.json version"),
         ({"version": 4}, "codec.json 3 4"),
-        ({"source": {}, "is_shared": 1}, "codec.json source is_shared"),
-        ({"source": {**SIDE, "kind": []}}, "codec.json source"),
-        ({"target": {**SIDE, "lang": None}}, "codec.json target"),
-        ({"target": {**SIDE, "kind": "trees", "tokenizer": "moses"}}, "codec.json target"),
-        ({"target": {**SIDE, "tokenizer": "13a"}}, "codec.json target"),
+        ({"source": {}}, "codec.json source.kind"),
+        ({"source": {**SIDE, "kind": []}}, "codec.json source.kind"),
+        ({"source": {**SIDE, "kind": "letters"}}, "codec.json source.kind"),
+        ({"target": {**SIDE, "lang": None}}, "codec.json target.lang"),
+        ({"target": {**SIDE, "kind": "trees", "tokenizer": "moses"}}, "codec.json target.kind"),
+        ({"target": {**SIDE, "tokenizer": "13a"}}, "codec.json target.tokenizer moses"),
         ({"target": {**SIDE, "kind": "sentencepiece"}}, "codec.json is_shared"),
         ({"target": {**SIDE, "tokenizer": "moses"}}, "codec.json is_shared"),
         ({"target": []}, "codec.json target"),
-        ({"version": 1}, "codec.json source target"),
+        ({"version": 1}, "codec.json 3 1"),
     ],
 )
 def test_a_wrong_description_is_an_error(tmp_path: Path, change: dict[str, Any], keys: str) -> None:

@@ -49,6 +49,28 @@ def test_a_corpus_is_read_to_its_end_when_it_is_found(tmp_path: Path) -> None:
         Corpus.find(str(tmp_path / "x"), "en", "de")
 
 
+@pytest.mark.parametrize("lines", [["a", "b"], ["a", "b", "c", "d"], ["a", "b", "d"]])
+def test_text_that_changes_after_it_was_found_is_refused(lines: list[str], tmp_path: Path) -> None:
+    for lang in ("en", "de"):
+        write_lines(tmp_path / f"x.{lang}", ["a", "b", "c"])
+    corpus = Corpus.find(str(tmp_path / "x"), "en", "de")
+    assert len(list(corpus.pairs())) == 3
+    for lang in ("en", "de"):
+        write_lines(tmp_path / f"x.{lang}", lines)
+    with refuses(DataError, "x.en x.de; again"):
+        list(corpus.pairs())
+
+
+def test_text_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    for lang in ("en", "de"):
+        write_lines(tmp_path / f"x.{lang}", ["a", "b", "c"])
+    pairs = Corpus.find(str(tmp_path / "x"), "en", "de").pairs()
+    next(pairs)
+    write_lines(tmp_path / "x.de", ["a", "b", "d"])
+    with refuses(DataError, "x.en x.de; again"):
+        list(pairs)
+
+
 @pytest.fixture(scope="module")
 def corpora(tmp_path_factory: pytest.TempPathFactory) -> list[Corpus]:
     folder = tmp_path_factory.mktemp("corpora")
@@ -69,8 +91,9 @@ def test_a_sample_has_the_wanted_size_at_even_distances(
 
 def test_chunks_hold_all_pairs_in_order(corpora: list[Corpus]) -> None:
     cut = list(chunks(corpora, max_pairs=3))
-    assert [(chunk.corpus, chunk.first, len(chunk.pairs)) for chunk in cut] == [
-        (0, 0, 3), (0, 3, 3), (0, 6, 1), (1, 7, 1), (2, 8, 3), (2, 11, 3), (2, 14, 3), (2, 17, 3),
+    assert [(chunk.corpus, chunk.first, chunk.line, len(chunk.pairs)) for chunk in cut] == [
+        (0, 0, 1, 3), (0, 3, 4, 3), (0, 6, 7, 1), (1, 7, 1, 1),
+        (2, 8, 1, 3), (2, 11, 4, 3), (2, 14, 7, 3), (2, 17, 10, 3),
     ]  # fmt: skip
     assert [pair for chunk in cut for pair in chunk.pairs] == [
         pair for corpus in corpora for pair in corpus.pairs()

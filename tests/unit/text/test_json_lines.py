@@ -1,4 +1,4 @@
-"""Malformed lines are in tests/unit/decoding/test_input_formats.py, as requests."""
+"""Malformed lines are in tests/unit/decoding/test_formats.py, as requests."""
 
 import json
 
@@ -25,6 +25,25 @@ def test_what_is_written_is_read_again(values: dict[str, object]) -> None:
     line = write_object(written)
     assert "\n" not in line
     assert read_object(line, KEYS, "x:1") == written
+
+
+NUMBERS = st.from_regex(
+    r"-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,2})?", fullmatch=True
+)
+
+
+@given(st.lists(NUMBERS, min_size=1, max_size=4))
+def test_numbers_are_written_as_they_were_read(numbers: list[str]) -> None:
+    listed = ", ".join(numbers)
+    line = f'{{"source": "a", "id": {numbers[0]}, "more": [[{listed}], {{"x": {numbers[-1]}}}]}}'
+    values = read_object(line, KEYS, "x:1")
+    assert values == json.loads(line)
+    assert write_object(values) == line
+
+
+def test_nested_lists_are_written_however_deep_they_can_be_read() -> None:
+    line = f'{{"source": "a", "deep": {"[" * 600}1.5{"]" * 600}}}'
+    assert write_object(read_object(line, KEYS, "x:1")) == line
 
 
 def test_halves_of_characters_remain_escapes() -> None:

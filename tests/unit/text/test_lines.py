@@ -1,6 +1,8 @@
+import errno
 import gzip
 import io
 import math
+import os
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,8 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nmtkit.errors import ConfigError, DataError
+from nmtkit.errors import ConfigError, DataError, ResourceError
 from nmtkit.text.lines import (
+    _SIGNATURES,
     MAX_LINE_BYTES,
     TOO_LONG,
     count_lines,
@@ -29,6 +32,7 @@ from nmtkit.text.lines import (
 from tests.messages import refuses
 from tests.tiny import never_warn
 
+TEXTS = st.binary().filter(lambda data: not data.startswith(tuple(_SIGNATURES)))
 LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
 
@@ -54,7 +58,7 @@ def test_lines_that_are_written_are_read(lines: list[str]) -> None:
     ]
 
 
-@given(st.binary().filter(lambda data: not data.startswith((b"\xef\xbb\xbf", b"\x1f\x8b"))))
+@given(TEXTS.filter(lambda data: not data.startswith(b"\xef\xbb\xbf")))
 def test_each_line_feed_and_an_unterminated_rest_give_one_line(data: bytes) -> None:
     expected = data.count(b"\n") + (not data.endswith(b"\n") and data != b"")
     assert len(replaced(data)[0]) == expected
@@ -96,9 +100,21 @@ def test_text_that_is_not_strict_utf8_is_an_error(bad: bytes) -> None:
         lines_of(b"a" + bad + b"\n")
 
 
-def test_utf16_is_recognized_by_its_mark() -> None:
-    with refuses(DataError, "x:1; UTF-16 iconv"):
-        lines_of("A man.\n".encode("utf-16"))
+@pytest.mark.parametrize(
+    ("data", "keys"),
+    [
+        ("\ufeffA man.\n".encode("utf-16-le"), "UTF-16; iconv"),
+        ("\ufeffA man.\n".encode("utf-16-be"), "UTF-16; iconv"),
+        (b"PK\x03\x04\x14\x00", "zip; text"),
+        (b"%PDF-1.7\n", "PDF; text"),
+        (b"\xfd7zXZ\x00", "xz; xzcat"),
+        (b"\x28\xb5\x2f\xfd\x04", "zstd; zstdcat"),
+    ],
+)
+def test_what_is_not_text_is_recognized_by_its_first_bytes(data: bytes, keys: str) -> None:
+    with refuses(DataError, f"x {keys}"):
+        replaced(data)
+    assert replaced(b"\n" + data)  # only as first bytes
 
 
 def test_of_lines_with_invalid_bytes_the_first_is_named_and_the_others_are_counted() -> None:
@@ -147,6 +163,19 @@ def test_gzip_is_recognized_under_any_name(tmp_path: Path) -> None:
     compressed = written(tmp_path / "compressed.txt", gzip.compress(data) + gzip.compress(b"c"))
     assert list(read_lines(plain)) == ["a", "b"]
     assert list(read_lines(compressed)) == ["a", "b", "c"]
+
+
+def test_a_connection_that_is_reset_is_a_resource_that_fails() -> None:
+    class Reset(io.BytesIO):
+        def readline(self, size: int | None = -1, /) -> bytes:
+            if line := super().readline(size):
+                return line
+            raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
+
+    lines = decode_lines(Reset(b"a\n"), "x")
+    assert next(lines) == "a"
+    with refuses(ResourceError, "x; connection"):
+        next(lines)
 
 
 def test_closing_a_gzip_stream_closes_its_file(tmp_path: Path) -> None:
@@ -209,7 +238,7 @@ def test_two_empty_files_are_refused(tmp_path: Path) -> None:
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.binary().filter(lambda data: not data.startswith(b"\x1f\x8b")))
+@given(TEXTS)
 def test_lines_are_counted_as_they_are_read(tmp_path: Path, data: bytes) -> None:
     assert count_lines(written(tmp_path / "x", data)) == len(replaced(data)[0])
 

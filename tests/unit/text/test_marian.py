@@ -15,6 +15,7 @@ from nmtkit.text.codec import TextCodec
 from nmtkit.text.marian import MarianVocabulary
 from nmtkit.text.subword import Subword
 from tests.messages import refuses
+from tests.unit.text.word_ranges import check_word_ranges
 
 LINES = ["the cat sat on the mat", "the dog ran to the cat", "dogs and cats ran and sat"]
 ENGLISH, FRENCH = ">>eng<<", ">>fra<<"
@@ -92,14 +93,8 @@ def codec() -> TextCodec:
 
 
 @given(TEXT)
-def test_word_indices_follow_the_decoded_line(line: str) -> None:
-    under_test = vocabulary()
-    ids = under_test.encode(line)
-    numbers = under_test.word_indices(ids)
-    assert numbers == sorted(numbers)
-    own = ([i for i, n in zip(ids, numbers, strict=True) if n == word] for word in {*numbers})
-    words = [word for word in under_test.decode(ids).split(" ") if word]
-    assert [under_test.decode(part) for part in own] == (words or [""] * bool(ids))
+def test_words_of_tokens_follow_the_decoded_line(line: str) -> None:
+    check_word_ranges(vocabulary(), vocabulary().encode(line))
 
 
 def test_a_codec_keeps_the_models_of_both_sides(tmp_path: Path) -> None:

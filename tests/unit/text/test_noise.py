@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.config import noise as facts
+from nmtkit.config import training_rules as config
 from nmtkit.text.noise import (
     MODIFIERS,
+    SOURCE_MODIFIERS,
     Texts,
     add_typos,
     capitalize_words,
@@ -16,23 +17,22 @@ from nmtkit.text.noise import (
     join,
     upper_case,
 )
+from nmtkit.text.words import letter_spans
 
 WORDS = st.text(st.sampled_from(["a", "B", "\u00df", "\u0928", "\u093f", "1", "-", "\u4f60"]))
 LINES = st.lists(WORDS.filter(bool), min_size=1, max_size=12).map(" ".join)
 SEEDS = st.integers(0, 2**64 - 1)
 
 
-def source_of(name: str, source: str, seed: int = 1) -> str:
+def source_of(name: str, source: str, seed: int = 1, lang: str = "en") -> str:
     """Return the source that a modifier makes; it leaves the target unchanged."""
-    found = MODIFIERS[name](Texts(source, "unchanged."), Random(seed))
+    found = MODIFIERS[name](Texts(source, "unchanged.", source_lang=lang), Random(seed))
     assert found.target == "unchanged."
     return found.source
 
 
 def test_the_modifiers_are_those_of_the_settings() -> None:
-    assert {*MODIFIERS, facts.JOIN_LINES} == {*facts.MODIFIERS}
-    order = [name for name in facts.MODIFIERS if name != facts.JOIN_LINES]
-    assert [*MODIFIERS] == order
+    assert {*MODIFIERS, config.JOIN_LINES} == {*config.MODIFIERS}
 
 
 @pytest.mark.parametrize(
@@ -42,10 +42,18 @@ def test_the_modifiers_are_those_of_the_settings() -> None:
         ("stra\u00dfe", "STRASSE"),
         ("\u03bf\u03b4\u03cc\u03c2 1b", "\u039f\u0394\u038c\u03a3 1B"),
         ("\u4f60\u597d 12", "\u4f60\u597d 12"),
+        # Georgian; the second word has a Latin letter.
+        ("\u10d0\u10dc\u10ff \u10d0b", "\u10d0\u10dc\u10ff \u10d0B"),
     ],
 )
 def test_upper_writes_the_source_in_capitals(source: str, expected: str) -> None:
     assert source_of("upper", source) == expected
+
+
+@pytest.mark.parametrize("lang", ["tr", "tur", "az-Latn", "aze_Latn"])
+def test_the_i_of_turkish_keeps_its_dot_in_capitals(lang: str) -> None:
+    assert source_of("upper", "iyi k\u0131z", lang=lang) == "\u0130Y\u0130 KIZ"
+    assert source_of("title", "iyi \u0131l\u0131k", lang=lang) == "\u0130yi Il\u0131k"
 
 
 @pytest.mark.parametrize(
@@ -89,6 +97,21 @@ def test_typos_need_two_letters_in_a_row(text: str) -> None:
     assert all(source_of("typo", text, seed) == text for seed in range(20))
 
 
+@pytest.mark.parametrize("text", ["हिन्दी", "น้ำที่", "cafe\u0301e\u0301"])
+def test_a_typo_moves_letters_with_their_marks(text: str) -> None:
+    letters = [text[start:end] for start, end in letter_spans(text)]
+    changed = {source_of("typo", text, seed) for seed in range(100)}
+    assert len(changed) > 3
+    for one in changed:
+        assert {one[start:end] for start, end in letter_spans(one)} <= {*letters}
+
+
+def test_ten_characters_without_spaces_are_ten_words() -> None:
+    lines = ["\u6211\u4f60\u4ed6" * 20, "\u6211\u4f60\u4ed6"]
+    sizes = [{len(source_of("typo", line, seed)) for seed in range(50)} for line in lines]
+    assert max(sizes[0]) - len(lines[0]) > 1 == max(sizes[1]) - len(lines[1])
+
+
 @pytest.mark.parametrize(("num_words", "expected"), [(1, 1), (9, 1), (19, 1), (20, 2), (41, 4)])
 def test_there_is_a_typo_per_ten_words(num_words: int, expected: int) -> None:
     words = ["abcdefgh"] * num_words
@@ -106,11 +129,10 @@ def test_there_is_a_typo_per_ten_words(num_words: int, expected: int) -> None:
 
 @given(LINES, SEEDS)
 def test_source_modifiers_keep_the_number_of_words(line: str, seed: int) -> None:
-    for name, info in facts.MODIFIERS.items():
-        if not info.changes_target:
-            found = source_of(name, line, seed)
-            assert len(found.split()) == len(line.split())
-            assert source_of(name, line, seed) == found
+    for name in SOURCE_MODIFIERS:
+        found = source_of(name, line, seed)
+        assert len(found.split()) == len(line.split())
+        assert source_of(name, line, seed) == found
 
 
 @pytest.mark.parametrize(

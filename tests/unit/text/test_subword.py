@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from nmtkit.errors import ConfigError, DamagedError, DataError
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
-from nmtkit.text.subword import Algorithm, Subword
+from nmtkit.text.subword import Algorithm, Subword, SubwordRules
+from nmtkit.text.words import words_of
 from tests.messages import refuses
+from tests.unit.text.word_ranges import check_word_ranges
 
 SIZE = 320
 
@@ -100,33 +102,33 @@ def test_the_space_symbol_directly_before_a_whole_token_is_a_space() -> None:
 
 
 @given(TEXT)
-def test_word_indices_follow_the_normalized_line(line: str) -> None:
-    ids = model().encode(line)
-    assert words_by_number(ids) == words_of(model().normalize(line))
+def test_words_of_tokens_follow_the_decoded_line(line: str) -> None:
+    check_word_ranges(model(), model().encode(line))
 
 
 @given(st.data())
-def test_word_indices_of_any_ids_follow_the_decoded_text(data: st.DataObject) -> None:
+def test_words_of_any_tokens_follow_the_decoded_text(data: st.DataObject) -> None:
     bytes_ = model().unknown_ids - {UNK_ID}  # those drawn at random spell no characters
     pieces = [i for i in range(model().size) if i not in bytes_]
     spice = [UNK_ID, *(i for i in pieces if model().piece(i) == "\u2581")]
     ids = data.draw(st.lists(st.sampled_from(pieces) | st.sampled_from(spice)))
-    words = words_of(model().decode(ids))
-    assert words_by_number(ids) == (words or [""] * bool(ids))  # all are of one word if none is
+    check_word_ranges(model(), ids)
 
 
-def words_by_number(ids: list[int]) -> list[str]:
-    """Spell each word from the tokens with its index."""
-    numbers = model().word_indices(ids)
-    assert len(numbers) == len(ids)
-    assert numbers == sorted(numbers)
-    own = ([i for i, n in zip(ids, numbers, strict=True) if n == word] for word in set(numbers))
-    return [model().decode(part).strip(" ") for part in own]
+@pytest.mark.parametrize("line", ["我喜欢 ba", "हिन्दी नो", "น้ำใจ", "مُحَمَّدٌ ba", "\U0001f600 ti"])
+def test_bytes_are_of_the_word_of_their_character(line: str) -> None:
+    ids = model().encode(line)  # by bytes
+    assert len(ids) > len(line)
+    check_word_ranges(model(), ids)
+    assert model().word_ranges(ids)[-1].stop == len(words_of(line))
 
 
-def words_of(text: str) -> list[str]:
-    """Split a text at spaces only, not at other white space."""
-    return [word for word in text.split(" ") if word]
+def test_a_token_of_several_characters_has_several_words() -> None:
+    chinese = Subword.train(["我喜欢苹果"] * 20, "bpe", 270, "zh")
+    ids = chinese.encode("我喜欢苹果")
+    assert len(ids) < 5
+    check_word_ranges(chinese, ids)
+    assert [word for own in chinese.word_ranges(ids) for word in own] == [0, 1, 2, 3, 4]
 
 
 @given(TEXT)
@@ -149,6 +151,15 @@ def test_text_never_becomes_a_special_id(line: str) -> None:
         ("\u2581A \u2581", "\u2581A \u2581"),
         ("\u2581 \uff3f \ufe4f", "\u2581 _ _"),
         ("a\rb\u2028c", "a b c"),
+        (
+            "\u0645\u06cc\u200c\u062f\u0627\u0646\u0645",
+            "\u0645\u06cc\u200c\u062f\u0627\u0646\u0645",
+        ),
+        (
+            "\u0915\u094d\u200d\u0937 \U0001f469\u200d\U0001f52c",
+            "\u0915\u094d\u200d\u0937 \U0001f469\u200d\U0001f52c",
+        ),
+        ("\ufeffa\u200bb \u200fc\u200e\u061c \u2067d\u2069\u2060", "ab c d"),
         ("a\x00b", "a\x00b"),
         ("Stra\u00dfe I\u0131", "Stra\u00dfe I\u0131"),
         ("</s> x", "</s> x"),
@@ -157,6 +168,58 @@ def test_text_never_becomes_a_special_id(line: str) -> None:
 def test_normalizing_is_nfkc_with_single_spaces(line: str, expected: str) -> None:
     assert model().normalize(line) == expected
     assert model().decode(model().encode(line)) == expected
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
+@given(TEXT)
+def test_without_normalization_only_spaces_change(algorithm: Algorithm, line: str) -> None:
+    text = " ".join(line.replace("\uff3f", "_").split(" ")).strip(" ")
+    while "  " in text:
+        text = text.replace("  ", " ")
+    assert unchanged(algorithm).decode(unchanged(algorithm).encode(line)) == text
+    assert unchanged(algorithm).normalize(line) == text
+
+
+@cache
+def unchanged(algorithm: Algorithm) -> Subword:
+    return Subword.train(corpus(), algorithm, SIZE, "xx", rules=SubwordRules(normalizes=False))
+
+
+@pytest.mark.parametrize("unit", ["gnu ", "gnu", "\u6c34\u706b"])
+def test_long_lines_are_learnt_from_in_parts(unit: str) -> None:
+    text, width = 5000 * unit, len(unit if " " in unit else unit[0])
+    size = 4192 // len(text[:width].encode()) * width
+    parts = [text[at : at + size] for at in range(0, len(text), size)]
+    trained = Subword.train([*corpus(), text], "bpe", SIZE, "xx")
+    assert trained.data == Subword.train([*corpus(), *parts], "bpe", SIZE, "xx").data
+    assert not trained.unknown_ids.intersection(trained.encode(unit))
+
+
+def test_a_character_that_sentencepiece_reserves_keeps_no_line_from_being_learnt() -> None:
+    trained = Subword.train([*corpus(), *["gnu \u2585 gnu"] * 50], "bpe", SIZE, "xx")
+    assert not trained.unknown_ids.intersection(trained.encode("gnu"))
+    assert trained.decode(trained.encode("gnu \u2585")) == "gnu \u2585"
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
+def test_a_letter_that_occurs_ten_times_is_an_entry_and_a_rarer_one_is_bytes(
+    algorithm: Algorithm,
+) -> None:
+    rare = "".join(map(chr, range(0x4E00, 0x4E0A)))
+    lines = [*5 * corpus(), 10 * "e\u0301", rare]  # both are less than 0.05 % of the text
+    trained = Subword.train(lines, algorithm, SIZE, "xx")
+    assert not trained.unknown_ids.intersection(trained.encode("\u00e9"))
+    assert all(trained.unknown_ids.intersection(trained.encode(one)) for one in rare)
+
+
+def test_digits_are_entries_of_their_own_on_request() -> None:
+    lines = [*corpus(), *["in 2024 and 1984, a4"] * 50]
+    for splits in (False, True):
+        rules = SubwordRules(splits_digits=splits)
+        trained = Subword.train(lines, "bpe", SIZE, "xx", rules=rules)
+        pieces = [trained.piece(index) for index in trained.encode("in 2024 a4")]
+        assert (max(sum(map(str.isdigit, piece)) for piece in pieces) == 1) == splits
+        assert trained.decode(trained.encode("in 2024 a4")) == "in 2024 a4"
 
 
 @pytest.mark.parametrize("line", ["", " ", "\t", " \u00a0\u2028 "])
@@ -239,9 +302,9 @@ def test_too_small_a_size_is_an_error_with_the_smallest_possible_one() -> None:
     assert Subword.train(corpus(), "bpe", int(smallest[1]), "x").size == int(smallest[1])
 
 
-@pytest.mark.parametrize("lines", [[], [""], [" ", "\t"], ["a" * 5000]])
+@pytest.mark.parametrize("lines", [[], [""], [" ", "\t"]])
 def test_nothing_to_learn_from_is_an_error(lines: list[str]) -> None:
-    with refuses(DataError, "en 4192"):
+    with refuses(DataError, "en blank"):
         Subword.train(lines, "bpe", SIZE, "en")
 
 
@@ -260,7 +323,7 @@ def test_an_error_of_the_lines_is_raised_unchanged(error: BaseException) -> None
 def test_a_damaged_model_is_an_error_that_names_the_file(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "x.model"
     path.write_bytes(model().data[:cut])
-    with refuses(DamagedError, f"{path} SentencePiece"):
+    with refuses(DamagedError, f"{path} SentencePiece; .model .vocab"):
         Subword.load(path)
 
 
@@ -286,3 +349,13 @@ def test_a_model_with_other_special_ids_is_refused(tmp_path: Path) -> None:
 def test_any_ids_decode_to_valid_text(data: st.DataObject) -> None:
     ids = data.draw(st.lists(st.integers(0, SIZE - 1)))
     assert model().decode(ids).encode().decode() == model().decode(ids)
+
+
+def test_half_a_character_at_the_end_is_a_word_as_it_is_decoded() -> None:
+    vocabulary = Subword.train(["das ist ein Haus"] * 5, "bpe", 290, "x")
+    first_bytes = [index for index in range(vocabulary.size) if vocabulary.piece(index) == "<0xE6>"]
+    ids = [*vocabulary.encode("das"), *vocabulary.encode(" "), *first_bytes]
+    check_word_ranges(vocabulary, ids)
+    assert vocabulary.word_ranges(ids)[-1] == range(
+        len(words_of(vocabulary.decode(ids))) - 1, len(words_of(vocabulary.decode(ids)))
+    )

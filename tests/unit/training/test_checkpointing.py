@@ -1,22 +1,18 @@
 """When a run saves, how it handles failed saves, and with which settings it resumes."""
 
 import io
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor
 
-from nmtkit.config.fields import Field, Value, fields_of, recipe_of, values_of
-from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.schema import Field, TrainRecipe, Value, fields_of, recipe_of, values_of
 from nmtkit.config.training import CheckpointConfig
 from nmtkit.config.validate import check_values
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError, DamagedError, ResourceError
-from nmtkit.runtime.host_copies import Staging
 from nmtkit.storage.checkpoint import Resumable, Snapshot, list_checkpoints, write_checkpoint
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training import checkpointing
@@ -52,7 +48,7 @@ class SavedRun:
         for parameter in model.parameters():
             parameter.grad = torch.ones_like(parameter)
         optimizer.step()
-        self.state = TrainState(model, optimizer, None, Progress())
+        self.state = TrainState(model, optimizer, None, Progress(seconds=clock.now))
 
     def saver(self, config: CheckpointConfig) -> Saver:
         recipe = replace(TrainRecipe(model=self.state.model.config), checkpoints=config)
@@ -65,7 +61,7 @@ class SavedRun:
         return self.stream.getvalue().replace(STAMP, "")
 
     def at(self, update: int) -> None:
-        self.state.progress = Progress(update=update)
+        self.state.progress = Progress(update=update, seconds=self.clock.now)
 
 
 @pytest.fixture
@@ -81,7 +77,7 @@ def saved(folder: Path) -> list[tuple[int, bool]]:
 def save_if_due(run: SavedRun, saver: Saver, update: int) -> None:
     """Save if due, and wait for the end of the save."""
     run.at(update)
-    saver.save_if(saver.is_due())
+    saver.save_if_due()
     saver.finish()
 
 
@@ -247,7 +243,7 @@ def test_the_end_is_saved_though_the_save_before_failed(
     saver = run.saver(CheckpointConfig(save_every=1))
     fail_at(monkeypatch, 1)
     run.at(1)
-    saver.save_if(is_due=True)
+    saver.save_if_due()
     run.at(2)
     saver.save_now()
     assert saved(tmp_path) == [(2, True)]
@@ -259,7 +255,7 @@ def test_the_end_is_saved_though_saves_have_failed_for_too_long(
     saver = run.saver(CheckpointConfig(save_every=1, save_minutes=0))
     fail_at(monkeypatch, 1)
     run.at(1)
-    saver.save_if(is_due=True)
+    saver.save_if_due()
     run.at(2)
     saver.save_now()
     assert saved(tmp_path) == [(2, True)]
@@ -282,6 +278,7 @@ def resumable(fingerprint: str) -> Resumable:
     """Return a checkpoint of a run with the settings of `OLD`."""
     return Resumable(
         path=RUN / "checkpoints" / "00000007",
+        fingerprint="",
         update=7,
         model={},
         recipe=OLD,
@@ -323,8 +320,7 @@ def is_expected_to_be_fixed(field: Field) -> bool:
 
 @pytest.mark.parametrize("field", FIELDS.values(), ids=FIELDS)
 def test_every_setting_is_free_or_fixed_by_what_is_learnt(field: Field) -> None:
-    expected = "fixed" if is_expected_to_be_fixed(field) else "free"
-    assert field.setting.on_resume == expected
+    assert field.may_change_on_resume != is_expected_to_be_fixed(field)
 
 
 @pytest.mark.parametrize("field", FIELDS.values(), ids=FIELDS)
@@ -336,7 +332,7 @@ def test_a_fixed_setting_that_changes_is_refused_by_name_and_a_free_one_is_not(
     assert not problems
     recipe, old = with_values(**values), resumable(dataset.fingerprint)
     assert recipe != OLD
-    if field.setting.on_resume == "free":
+    if field.may_change_on_resume:
         check_same_run(RUN, old, recipe, dataset)
         return
     with refuses(ConfigError, f"exp/run {field.name} {field.default!r} {new!r}; --out"):
@@ -355,35 +351,13 @@ def test_the_same_settings_with_another_dataset_are_refused(dataset: Dataset) ->
         check_same_run(RUN, resumable("0123"), OLD, dataset)
 
 
-class _LateStaging(Staging):
-    """Memory that is used again, and whose copies arrive when they are waited for."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._copies: list[Tensor] = []
-        self._sources: list[Tensor] = []
-
-    def copy(self, tensors: Iterable[Tensor]) -> list[Tensor]:
-        self._sources = [tensor.detach().clone() for tensor in tensors]
-        if not self._copies:
-            self._copies = [torch.full_like(one, math.nan) for one in self._sources]
-        return self._copies
-
-    def wait(self) -> None:
-        for copied, source in zip(self._copies, self._sources, strict=True):
-            copied.copy_(source)
-
-
-def test_a_checkpoint_is_written_after_its_copies_have_arrived(
-    run: SavedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(checkpointing, "Staging", _LateStaging)
+def test_a_checkpoint_has_the_weights_of_its_update(run: SavedRun, tmp_path: Path) -> None:
     saver = run.saver(CheckpointConfig(save_every=1))
     (first, *_) = run.state.model.parameters()
     for update in (1, 2):
         first.data.fill_(update)
         run.at(update)
-        saver.save_if(saver.is_due())
+        saver.save_if_due()
         first.data.fill_(-1)
     saver.finish()
     for update in (1, 2):

@@ -2,37 +2,11 @@
 
 import pytest
 import torch
-from torch.distributed import HashStore, ProcessGroup
+from torch.distributed import DistError, HashStore, ProcessGroup
 
 from nmtkit.errors import LostRankError, NmtkitError, ReportedElsewhereError
-from nmtkit.runtime.host_copies import HostCopy
 from nmtkit.training import distributed
 from nmtkit.training.distributed import Ranks
-from tests.messages import refuses
-
-
-class Lost(HostCopy):
-    """Values of a GPU that never arrive."""
-
-    def has_arrived(self) -> bool:
-        return False
-
-
-def test_an_exchange_between_devices_that_does_not_end_is_an_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(distributed, "ROLL_CALL_S", 0.02)
-    store = HashStore()
-    store.set("answers/1", "present")  # its host answers
-    control = ProcessGroup(store, 0, 2)
-    ranks = Ranks(0, 2, store, control, timeout_s=0.01)
-    with refuses(LostRankError, "update 3"):
-        ranks.read(Lost(torch.zeros(2)), "in update 3")
-
-
-@pytest.mark.parametrize("kind", [HostCopy, Lost])
-def test_one_rank_has_no_other_that_could_hang(kind: type[HostCopy]) -> None:
-    assert Ranks().read(kind(torch.tensor([1.5, 2.0])), "in update 3") == [1.5, 2.0]
 
 
 @pytest.mark.parametrize(
@@ -54,9 +28,9 @@ def test_the_lowest_rank_that_answers_reports_the_lost_ones(
     store = HashStore()
     for one in present:
         store.set(f"answers/{one}", "present")
-    ranks = Ranks(rank, 3, store, ProcessGroup(store, rank, 3), timeout_s=0.01)
-    with pytest.raises(error, match=message) as raised:
-        ranks.read(Lost(torch.zeros(2)), "in update 3")
+    ranks = Ranks(rank, 3, store, ProcessGroup(store, rank, 3))
+    with pytest.raises(error, match=message) as raised, ranks.exchange("in update 3"):
+        raise DistError("connection closed")
     assert raised.value.exit_code == LostRankError.exit_code
 
 
@@ -75,3 +49,13 @@ def test_only_failed_exchanges_with_others_are_errors_of_lost_ranks(
     ranks = Ranks(0, size, HashStore())
     with pytest.raises(error), ranks.exchange("in update 3"):
         raise RuntimeError(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [("CUDA error: out of memory", RuntimeError), ("an illegal memory access", LostRankError)],
+)
+def test_a_device_without_memory_is_not_lost(text: str, error: type[Exception]) -> None:
+    with pytest.raises(error) as raised, Ranks().exchange("in update 3"):
+        raise torch.AcceleratorError(text)
+    assert isinstance(raised.value, LostRankError) == (error is LostRankError)

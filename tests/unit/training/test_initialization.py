@@ -23,10 +23,10 @@ from nmtkit.storage.model_description import describe_model
 from nmtkit.storage.model_folder import write_model
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.symbols import EOS_ID
+from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.marian import MarianVocabulary
 from nmtkit.text.subword import Subword
-from nmtkit.text.words import Words
 from nmtkit.training.initialization import Origin, Parent, no_weights
 from tests.messages import refuses
 from tests.snapshots import tiny_snapshot
@@ -93,6 +93,7 @@ def resumable_with(provenance: dict[str, Json]) -> Resumable:
     snapshot = tiny_snapshot(3, is_scheduled=True)
     return Resumable(
         path=Path("run"),
+        fingerprint="",
         update=3,
         model={**snapshot.model},
         recipe=snapshot.recipe,

@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch.distributed import PrefixStore, TCPStore
 
-from nmtkit.config.engine import RanksConfig
 from nmtkit.config.schema import RuntimeConfig, TrainRecipe
+from nmtkit.config.training import RanksConfig
 from nmtkit.errors import (
     ConfigError,
     InterruptedByUserError,

@@ -2,12 +2,18 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
+import numpy as np
 import pytest
+import torch
 
 from nmtkit.config.training import ModelConfig, TrainingConfig
-from nmtkit.model.estimate.cost import Workload, training_operations
-from nmtkit.training.meter import Costs, Meter, UpdateResult, UpdateSize
+from nmtkit.data.sampler import Update
+from nmtkit.model.cost import Workload, training_operations
+from nmtkit.progress.records import TrainingRecord
+from nmtkit.training.meter import Meter, UpdateStats
+from nmtkit.training.objective import LOSSES
 from nmtkit.training.state import Progress
 from tests.doubles import Clock
 
@@ -18,15 +24,17 @@ SHAPE = ModelConfig(encoder_layers=1, decoder_layers=2, model_size=16, feed_forw
 
 def update_of(
     num_source: int, num_target: int, loss: float, nll: float, gradient_norm: float = 1.0
-) -> tuple[UpdateSize, UpdateResult]:
-    size = UpdateSize(
-        num_pairs=1,
-        num_source_tokens=num_source,
-        num_target_tokens=num_target,
-        num_planned_tokens=num_source + num_target,
+) -> UpdateStats:
+    return UpdateStats(
+        number=1,
+        update=Update(0, np.arange(1), num_source, num_target),
         epoch=EPOCH,
+        seconds=0.0,
+        num_source_tokens=num_source,
+        counts=dict.fromkeys(LOSSES, num_target),
+        sums=torch.tensor([loss, loss, nll], dtype=torch.float64),
+        gradient_norm=torch.tensor(gradient_norm),
     )
-    return size, UpdateResult(loss, nll, gradient_norm)
 
 
 def meter_at(
@@ -34,17 +42,37 @@ def meter_at(
 ) -> tuple[Meter, Progress]:
     config = TrainingConfig(max_updates=max_updates, max_minutes=max_minutes, max_epochs=max_epochs)
     state = Progress(update=update)
-    costs = Costs(SHAPE, target_size=19, device_rate=5e12)
-    return Meter(config, state, NUM_PAIRS, 4, lambda: 2**30, costs, clock), state
+    operations = partial(training_operations, SHAPE, 19)
+    return Meter(config, state, NUM_PAIRS, 4, lambda: 2**30, operations, clock), state
+
+
+def record_of(meter: Meter, progress: Progress, learning_rate: float) -> TrainingRecord:
+    meter.read()
+    return meter.record(progress, learning_rate)
+
+
+def test_each_update_is_read_once_in_order(clock: Clock) -> None:
+    meter, state = meter_at(clock, 0, max_updates=10)
+    first, second, third = (update_of(30, 10, 60.0, 50.0, norm) for norm in (1.5, math.inf, 2.5))
+    meter.add(first)
+    meter.add(second)
+    assert meter.read() == [(first, 1.5), (second, math.inf)]
+    assert meter.read() == []
+    meter.add(third)
+    assert meter.read() == [(third, 2.5)]
+    clock.now, state.update = clock.now + 1, 3
+    assert meter.record(state, 0.0).gradient_norm == 2.5
+    meter.clear()
+    assert meter.read() == []
 
 
 def test_tokens_read_are_counted_and_planned_tokens_give_the_fill(clock: Clock) -> None:
     meter, state = meter_at(clock, 0, max_updates=10)
-    size, result = update_of(30, 10, loss=60.0, nll=50.0)
-    meter.add(replace(size, num_source_tokens=45, num_target_tokens=20), result)
+    update = update_of(30, 10, loss=60.0, nll=50.0)
+    meter.add(replace(update, num_source_tokens=45, counts=dict.fromkeys(LOSSES, 20)))
     clock.now += 5
     state.update = 1
-    record = meter.record(state, learning_rate=0.5)
+    record = record_of(meter, state, learning_rate=0.5)
     assert (record.num_source_tokens, record.num_target_tokens) == (45, 20)
     assert (record.loss, record.nll) == (3.0, 2.5)
     assert record.tokens_per_second == pytest.approx(65 / 5)
@@ -53,11 +81,11 @@ def test_tokens_read_are_counted_and_planned_tokens_give_the_fill(clock: Clock) 
 
 def test_losses_are_means_over_the_target_tokens_of_all_updates(clock: Clock) -> None:
     meter, state = meter_at(clock, 0, max_updates=10)
-    meter.add(*update_of(30, 10, loss=50.0, nll=40.0, gradient_norm=3.0))
-    meter.add(*update_of(50, 30, loss=70.0, nll=60.0, gradient_norm=5.0))
+    meter.add(update_of(30, 10, loss=50.0, nll=40.0, gradient_norm=3.0))
+    meter.add(update_of(50, 30, loss=70.0, nll=60.0, gradient_norm=5.0))
     clock.now += 4
     state.update, state.seconds, state.num_skipped = 2, 77.0, 1
-    record = meter.record(state, learning_rate=0.5)
+    record = record_of(meter, state, learning_rate=0.5)
     # Not the mean of the updates' means, which is 3.67 and 3.
     assert record.loss == pytest.approx(120 / 40)
     assert record.nll == pytest.approx(100 / 40)
@@ -72,46 +100,47 @@ def test_losses_are_means_over_the_target_tokens_of_all_updates(clock: Clock) ->
 
 def test_rates_count_both_sides_and_the_time_since_the_last_report(clock: Clock) -> None:
     meter, state = meter_at(clock, 0, max_updates=100)
-    meter.add(*update_of(500, 300, 1.0, 1.0))
+    meter.add(update_of(500, 300, 1.0, 1.0))
     clock.now += 100
     state.update = 1
-    meter.clear(state)
+    meter.clear()
     assert meter.num_updates == 0
     for _ in range(2):
-        meter.add(*update_of(30, 10, 1.0, 1.0))
+        meter.add(update_of(30, 10, 1.0, 1.0))
     clock.now += 4
     state.update = 3
     assert meter.num_updates == 2
-    assert meter.seconds == pytest.approx(4)
-    record = meter.record(state, 0.0)
+    assert meter.seconds == pytest.approx(104)
+    record = record_of(meter, state, 0.0)
     assert record.tokens_per_second == pytest.approx(80 / 4)
     assert record.updates_per_second == pytest.approx(2 / 4)
     assert record.num_target_tokens == 20
-    assert meter.record(state, 0.0) == record  # to look is not to forget
+    assert record_of(meter, state, 0.0) == record  # to look is not to forget
 
 
 def test_excluded_time_is_in_no_rate_and_not_in_the_eta(clock: Clock) -> None:
     meter, state = meter_at(clock, 0, max_updates=12)
     for _ in range(2):
-        meter.add(*update_of(30, 10, 1.0, 1.0))
+        meter.add(update_of(30, 10, 1.0, 1.0))
     clock.now += 4
     with meter.excluded():
         clock.now += 60
     state.update = 2
-    record = meter.record(state, 0.0)
+    record = record_of(meter, state, 0.0)
     assert record.tokens_per_second == pytest.approx(80 / 4)
     assert record.updates_per_second == pytest.approx(2 / 4)
     assert record.eta_s == pytest.approx(10 * 2)
+    assert meter.seconds == 4
 
 
 def test_the_eta_uses_the_speed_of_this_session(clock: Clock) -> None:
     meter, state = meter_at(clock, 50, max_updates=100)
     for seconds in (1, 3):
-        meter.add(*update_of(1, 1, 1.0, 1.0))
+        meter.add(update_of(1, 1, 1.0, 1.0))
         clock.now += seconds
         state.update += 1
-        record = meter.record(state, 0.0)
-        meter.clear(state)
+        record = record_of(meter, state, 0.0)
+        meter.clear()
     # Two updates took four seconds, the last one three; the 50 before are of another session.
     assert record.eta_s == pytest.approx(48 * 2)
 
@@ -121,11 +150,11 @@ def test_the_eta_is_that_of_updates_or_minutes_whichever_end_first(
     max_minutes: float, eta_s: float, clock: Clock
 ) -> None:
     meter, state = meter_at(clock, 9, max_updates=100, max_minutes=max_minutes)
-    meter.add(*update_of(1, 1, 1.0, 1.0))
+    meter.add(update_of(1, 1, 1.0, 1.0))
     clock.now += 2
     # Fifteen seconds of training so far, most of them in an earlier session.
     state.update, state.seconds = 10, 15.0
-    assert meter.record(state, 0.0).eta_s == pytest.approx(eta_s)
+    assert record_of(meter, state, 0.0).eta_s == pytest.approx(eta_s)
 
 
 @pytest.mark.parametrize(("max_epochs", "last_update"), [(3, 60), (5, 100), (6, 100)])
@@ -133,52 +162,40 @@ def test_the_eta_is_that_of_updates_or_epochs_whichever_end_first(
     max_epochs: int, last_update: int, clock: Clock
 ) -> None:
     meter, state = meter_at(clock, 9, max_updates=100, max_epochs=max_epochs)
-    meter.add(*update_of(1, 1, 1.0, 1.0))  # of one pair: an epoch is as many updates as pairs
+    meter.add(update_of(1, 1, 1.0, 1.0))  # of one pair: an epoch is as many updates as pairs
     clock.now += 2
     state.update = 10
-    assert meter.record(state, 0.0).eta_s == pytest.approx(2 * (last_update - 10))
+    assert record_of(meter, state, 0.0).eta_s == pytest.approx(2 * (last_update - 10))
 
 
 def test_the_eta_is_not_negative_when_the_minutes_are_over(clock: Clock) -> None:
     meter, state = meter_at(clock, 9, max_updates=100, max_minutes=1.0)
-    meter.add(*update_of(1, 1, 1.0, 1.0))
+    meter.add(update_of(1, 1, 1.0, 1.0))
     clock.now += 2
     state.update, state.seconds = 10, 61.0
-    assert meter.record(state, 0.0).eta_s == 0
+    assert record_of(meter, state, 0.0).eta_s == 0
 
 
-def test_costs_are_counted_both_ways_and_add_up_over_records_and_sessions(clock: Clock) -> None:
+def test_operations_are_counted_by_update_and_add_up_over_records(clock: Clock) -> None:
     meter, state = meter_at(clock, 7, max_updates=100)
-    state.seconds = 1000.0  # of an earlier session
-    meter.clear(state)
     costs = []
-    for seconds in (1010.0, 1013.0):
-        meter.add(*update_of(30, 10, 1.0, 1.0))
-        meter.add(*update_of(50, 20, 1.0, 1.0))
+    for _ in range(2):
+        meter.add(update_of(30, 10, 1.0, 1.0))
+        meter.add(update_of(50, 20, 1.0, 1.0))
         clock.now += 1
-        state.update, state.seconds = state.update + 2, seconds
-        costs.append(meter.record(state, 0.0))
-        meter.clear(state)
+        state.update += 2
+        costs.append(record_of(meter, state, 0.0))
+        meter.clear()
     # Not of two pairs of 40 and 15 tokens, the means: attention takes the square of a length.
     works = (Workload(30, 10, 30, 10), Workload(50, 20, 50, 20))
     expected = sum(training_operations(SHAPE, 19, work) for work in works)
     assert [record.operations for record in costs] == [expected, expected]
-    # Four devices, for ten seconds and for three.
-    assert [record.paper_operations for record in costs] == [4 * 10 * 5e12, 4 * 3 * 5e12]
-
-
-def test_time_on_a_device_without_a_figure_has_no_cost(clock: Clock) -> None:
-    meter, state = meter_at(clock, 0, max_updates=10)
-    meter.costs = Costs(SHAPE, target_size=19, device_rate=None)
-    meter.add(*update_of(1, 1, 1.0, 1.0))
-    clock.now, state.update = clock.now + 1, 1
-    assert meter.record(state, 0.0).paper_operations is None
 
 
 @pytest.mark.parametrize("nll", [1e4, math.inf])
 def test_a_loss_beyond_exp_has_an_infinite_perplexity(nll: float, clock: Clock) -> None:
     meter, state = meter_at(clock, 0, max_updates=10)
-    meter.add(*update_of(1, 1, nll, nll))
+    meter.add(update_of(1, 1, nll, nll))
     clock.now += 1
     state.update = 1
-    assert meter.record(state, 0.0).perplexity == math.inf
+    assert record_of(meter, state, 0.0).perplexity == math.inf

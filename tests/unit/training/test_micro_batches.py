@@ -1,6 +1,5 @@
 """Micro-batches divide an update, ranks divide micro-batches, and their number only grows."""
 
-import json
 import os
 from pathlib import Path
 
@@ -15,11 +14,11 @@ from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.micro_batches import (
     MicroBatchSchedule,
     fewest_micro_batches,
+    micro_batch_seed,
     micro_batches_of_rank,
     pairs_of,
     read_increases,
 )
-from nmtkit.training.seeds import micro_batch_seed
 from tests.messages import refuses
 
 
@@ -98,7 +97,7 @@ def test_seeds_differ_in_every_part() -> None:
 
 def schedule_of(path: Path, initial: int) -> MicroBatchSchedule:
     run = RunFolder(path)
-    return MicroBatchSchedule(run, initial, read_increases(run, initial))
+    return MicroBatchSchedule(run, initial, read_increases(run))
 
 
 def test_a_schedule_begins_with_the_initial_number(tmp_path: Path) -> None:
@@ -127,30 +126,14 @@ def test_a_rank_that_does_not_write_has_the_increase_too(tmp_path: Path) -> None
     assert schedule_of(tmp_path, 3).at(7) == 3
 
 
-def test_the_file_of_version_0_1_is_read_and_continued(tmp_path: Path) -> None:
-    cuts = [{"from_update": 7, "pieces": 2}, {"from_update": 20, "pieces": 4}]
-    (tmp_path / "pieces.json").write_text(json.dumps(cuts), encoding="utf-8")
-    schedule = schedule_of(tmp_path, 3)
-    assert [schedule.at(n) for n in (6, 7, 20)] == [3, 6, 12]
-    schedule.increase(30, 24, is_writer=True)
-    assert [schedule_of(tmp_path, 3).at(n) for n in (6, 7, 20, 30)] == [
-        3,
-        6,
-        12,
-        24,
-    ]
-
-
-@pytest.mark.parametrize("name", ["micro_batches.json", "pieces.json"])
-@pytest.mark.parametrize("content", ["{", "[1]", '[{"pieces": 2}]', '{"from_update": 1}'])
-def test_a_file_with_something_else_is_damaged(name: str, content: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text(content, encoding="utf-8")
-    with refuses(DamagedError, name):
+@pytest.mark.parametrize("content", ["{", "[1]", '[{"micro_batches": 2}]', '{"from_update": 1}'])
+def test_a_file_with_something_else_is_damaged(content: str, tmp_path: Path) -> None:
+    (tmp_path / "micro_batches.json").write_text(content, encoding="utf-8")
+    with refuses(DamagedError, "micro_batches.json"):
         schedule_of(tmp_path, 1)
 
 
-@pytest.mark.parametrize("name", ["micro_batches.json", "pieces.json"])
-def test_a_pipe_is_refused_unread(name: str, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / name)
-    with refuses(DamagedError, name):
+def test_a_pipe_is_refused_unread(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "micro_batches.json")
+    with refuses(DamagedError, "micro_batches.json"):
         schedule_of(tmp_path, 1)

@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from nmtkit.config.training import ModelConfig
+from nmtkit.config.training import ModelConfig, TrainingConfig
 from nmtkit.data.batch import Batch
-from nmtkit.model.kernels import low_precision
+from nmtkit.model.kernels import training as kernels
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
-from nmtkit.training.objective import Objective
+from nmtkit.training.objective import LOSSES, NLL, Loss, Objective
 
 CPU = torch.device("cpu")
 SIZE = 64
@@ -36,7 +36,7 @@ def objective_of(
 ) -> Objective:
     torch.manual_seed(2)
     model = Transformer(config, SIZE, SIZE, is_shared=True, activation_checkpointing=checkpointing)
-    return Objective(model, 0.1, low_precision).train()
+    return Objective(model, TrainingConfig(), low_precision).train()
 
 
 def gradients(objective: Objective) -> dict[str, torch.Tensor]:
@@ -102,7 +102,7 @@ def test_low_precision_changes_losses_and_gradients_by_its_rounding_only() -> No
         error = (low_gradients[name] - gradient).norm() / gradient.norm()
         assert error < 0.1, f"{name}: {error}"
     exact_losses, low_losses = (one.eval()(ragged_batch()) for one in (exact, low))
-    for one, other in zip(low_losses, exact_losses, strict=True):
+    for one, other in zip(low_losses.sums.values(), exact_losses.sums.values(), strict=True):
         assert one.dtype == torch.float32
         assert one.detach().item() == pytest.approx(other.detach().item(), rel=0.01)
 
@@ -129,10 +129,10 @@ def test_weights_that_are_rounded_together_give_the_same_gradients_to_the_bit(
         return gradients(objective)
 
     # On a GPU autocast computes torch's own linear layers.
-    monkeypatch.setattr(low_precision, "is_low_precision_on_cpu", lambda *_: False)
+    monkeypatch.setattr(kernels, "is_low_precision_on_cpu", lambda *_: False)
     for frozen in ("nothing", "encoder.0", "decoder.1.self_attention"):
         with monkeypatch.context() as patch:
-            patch.setattr(low_precision, "_rounds_together", lambda _: True)
+            patch.setattr(kernels, "_rounds_together", lambda _: True)
             with CountedCasts() as together:
                 own = trained(frozen)
         with CountedCasts() as alone:
@@ -148,8 +148,8 @@ def test_rounded_weights_are_forgotten_after_a_pass(
     has_failed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     objective = objective_of(MODEL, torch.bfloat16)
-    monkeypatch.setattr(low_precision, "_rounds_together", lambda _: torch.is_grad_enabled())
-    linears = [one for one in objective.modules() if isinstance(one, low_precision.Linear)]
+    monkeypatch.setattr(kernels, "_rounds_together", lambda _: torch.is_grad_enabled())
+    linears = [one for one in objective.modules() if isinstance(one, kernels.Linear)]
     assert linears
     if has_failed:
         monkeypatch.setattr(objective.model.decoder[1].memory_attention, "forward", _fail)
@@ -176,3 +176,19 @@ class CountedCasts(TorchDispatchMode):
     ) -> Any:
         self.number += function is torch.ops.aten._to_copy.default
         return function(*arguments, **(named or {}))
+
+
+@pytest.mark.parametrize("num_units", [0, 5, 40])
+def test_a_term_is_normalized_by_its_own_units(
+    num_units: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second term, with a weight of 0.3: of an update, the mean over its units counts."""
+    other = Loss(weight=lambda _: 0.3, count=lambda _: num_units)
+    plain = objective_of(MODEL, None).eval()(ragged_batch())
+    monkeypatch.setitem(LOSSES, "cross_entropy", other)
+    num_tokens = 19
+    counts = {"cross_entropy": num_units, NLL: num_tokens}
+    found = objective_of(MODEL, None).eval()(ragged_batch(), counts)
+    mean = plain.sums["cross_entropy"] / max(1, num_units)
+    torch.testing.assert_close(found.loss / num_tokens, 0.3 * mean)
+    assert found.sums == plain.sums

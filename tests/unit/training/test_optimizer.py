@@ -17,10 +17,11 @@ from nmtkit.training.optimizer import (
     SCHEDULES,
     highest_learning_rate,
     learning_rate,
-    make_adam,
+    make_optimizer,
     optimizer_tensors,
     restore_optimizer,
     step_unless,
+    unallocated_bytes,
 )
 
 
@@ -119,7 +120,7 @@ def test_three_updates_follow_the_formula_of_adam() -> None:
     config = TrainingConfig(adam_beta1=0.9, adam_beta2=0.98, adam_epsilon=1e-9)
     model = torch.nn.Linear(3, 1, bias=False).double()
     expected = model.weight.detach().clone()
-    optimizer = make_adam(model, config)
+    optimizer = make_optimizer(model, config)
     first, second = torch.zeros_like(expected), torch.zeros_like(expected)
     for update in range(1, 4):
         gradient = torch.tensor([[0.1, -2.0, 3.0]], dtype=torch.float64) * update
@@ -161,7 +162,7 @@ def test_weight_decay_is_that_of_adamw_on_matrices(weight_decay: float) -> None:
         torch.optim.Adam(vectors, **details),
     ]
     expected = updated(twin, oracles)
-    for one, other in zip(updated(model, [make_adam(model, config)]), expected, strict=True):
+    for one, other in zip(updated(model, [make_optimizer(model, config)]), expected, strict=True):
         assert torch.equal(one, other)
 
 
@@ -172,7 +173,7 @@ def test_without_gradients_matrices_shrink_and_nothing_else_changes() -> None:
     )  # fmt: skip
     model = Transformer(config, 11, 12, is_shared=False)
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
-    optimizer = make_adam(model, TrainingConfig(weight_decay=0.25))
+    optimizer = make_optimizer(model, TrainingConfig(weight_decay=0.25))
     for group in optimizer.param_groups:
         group["lr"] = 0.1
     for parameter in model.parameters():
@@ -188,7 +189,7 @@ def test_without_gradients_matrices_shrink_and_nothing_else_changes() -> None:
 def test_a_model_of_matrices_only_can_decay() -> None:
     model = torch.nn.Linear(3, 2, bias=False)
     (before,) = (parameter.detach().clone() for parameter in model.parameters())
-    (after,) = updated(model, [make_adam(model, TrainingConfig(weight_decay=0.1))])
+    (after,) = updated(model, [make_optimizer(model, TrainingConfig(weight_decay=0.1))])
     assert not torch.equal(before, after)
 
 
@@ -200,7 +201,7 @@ def test_skipped_updates_leave_weights_moments_and_their_count_as_they_are(
     model = torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.LayerNorm(4))
     twin = copy.deepcopy(model)
     optimizer, other = (
-        make_adam(one, TrainingConfig(weight_decay=weight_decay)) for one in (model, twin)
+        make_optimizer(one, TrainingConfig(weight_decay=weight_decay)) for one in (model, twin)
     )
     for is_skipped in (True, False, True, True, False, True):
         for group in [*optimizer.param_groups, *other.param_groups]:
@@ -219,8 +220,22 @@ def test_skipped_updates_leave_weights_moments_and_their_count_as_they_are(
 
 
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_the_bytes_of_the_moments_are_known_before_the_first_step(weight_decay: float) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.LayerNorm(4)).double()
+    freeze_me = model[1].bias.requires_grad_(False)
+    optimizer = make_optimizer(model, TrainingConfig(weight_decay=weight_decay))
+    optimizer_tensors(optimizer, model)  # as ranks exchange before, it must not look like moments
+    expected = unallocated_bytes(optimizer)
+    updated(model, [optimizer])
+    tensors = optimizer_tensors(optimizer, model).values()
+    assert expected == sum(tensor.nbytes for tensor in tensors if tensor.dim() > 0)
+    assert unallocated_bytes(optimizer) == 0
+    assert freeze_me not in optimizer.state
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
 def test_a_restored_optimizer_continues_as_the_first(weight_decay: float) -> None:
-    def step(model: torch.nn.Module, optimizer: torch.optim.Adam) -> None:
+    def step(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
         model(torch.ones(2, 4)).square().sum().backward()
         for group in optimizer.param_groups:
             group["lr"] = 0.1
@@ -230,7 +245,7 @@ def test_a_restored_optimizer_continues_as_the_first(weight_decay: float) -> Non
     torch.manual_seed(0)
     config = TrainingConfig(weight_decay=weight_decay)
     model, twin = torch.nn.Linear(4, 2), torch.nn.Linear(4, 2)
-    optimizer, other = make_adam(model, config), make_adam(twin, config)
+    optimizer, other = make_optimizer(model, config), make_optimizer(twin, config)
     step(model, optimizer)
     twin.load_state_dict(model.state_dict())
     restore_optimizer(other, twin, optimizer_tensors(optimizer, model))

@@ -9,18 +9,20 @@ from typing import Any
 import pytest
 import torch
 
-from nmtkit.config.freezing import PARTS
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.config.training import ModelConfig
-from nmtkit.data.batch import Batch
+from nmtkit.config.training import ModelConfig, TrainingConfig
+from nmtkit.config.training_rules import PARTS
+from nmtkit.data.batch import Batch, eos_batch
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError
 from nmtkit.model.transformer import Transformer
-from nmtkit.training.compiling import Execution, eos_batch
+from nmtkit.training.micro_batches import micro_batch_seed
 from nmtkit.training.objective import Objective
 from nmtkit.training.optimizer import describe_frozen, freeze
 from nmtkit.training.run import train
+from nmtkit.training.state import Execution
 from nmtkit.training.trainer import Trainer
+from nmtkit.training.updates import Start
 from tests.messages import refuses
 from tests.snapshots import read_tensors
 from tests.tiny import randomize, tiny_train_recipe
@@ -164,7 +166,7 @@ def test_a_model_that_is_frozen_whole_is_refused(
 
 def gradients(model: Transformer, batch: Batch) -> dict[str, torch.Tensor | None]:
     torch.manual_seed(3)
-    Objective(model, 0.1, None).train()(batch).loss.backward()
+    Objective(model, TrainingConfig(), None).train()(batch).loss.backward()
     return {name: p.grad for name, p in model.named_parameters()}
 
 
@@ -177,7 +179,7 @@ def test_the_gradients_of_all_others_are_those_of_the_whole_model(
     model = model_of(tie_embeddings=is_tied, dropout=0.1)
     model._activation_checkpointing = activation_checkpointing
     randomize(model)
-    batch = eos_batch(9, 3, CPU)
+    batch = eos_batch([3, 3, 3], [3, 3, 3], CPU)
     expected = gradients(model, batch)
     model.zero_grad()
     freeze(model, (part,))
@@ -267,13 +269,14 @@ def test_the_updates_of_the_others_are_those_of_plain_torch(
     )
     for number in range(1, 4):
         assert trainer.update()
-        loaded = plain.loader.load(plain.train_state.progress.position, number, 1)
-        plain.train_state.progress.position = loaded.next_position
-        (micro_batch,) = loaded.micro_batches
-        plain._forward_backward(micro_batch, number, is_last=True)
+        loaded = plain.loader.load(Start(plain.train_state.progress.position, number, 1))
+        plain.train_state.progress.position = loaded.following.position
+        (batch,) = loaded.micro_batches.values()
+        torch.manual_seed(micro_batch_seed(plain.context.recipe.seed.seed, number, 0, 1))
+        plain.objective(batch).loss.backward()
         for parameter in trained:
             assert parameter.grad is not None
-            parameter.grad /= loaded.num_tokens[1]
+            parameter.grad /= len(batch.target_out)
         torch.nn.utils.clip_grad_norm_(trained, 0.05)
         adam.param_groups[0]["lr"] = trainer._learning_rate()
         adam.step()

@@ -1,45 +1,38 @@
-"""Averaging the last checkpoints of a run, the best, or the last N with the best N."""
+"""Averaging the last checkpoints of a run, or the best; their mean and the best checkpoint."""
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch
 
-from nmtkit.averaging import average
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import CheckpointConfig, ValidationConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError, DamagedError
-from nmtkit.progress.counting import SILENT, WorkReporter
+from nmtkit.progress.counting import WorkReporter
 from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.progress.records import ValidationRecord
 from nmtkit.storage.checkpoint import write_checkpoint
 from nmtkit.storage.durable import remove
-from nmtkit.storage.model_description import describe_model
-from nmtkit.storage.model_folder import load_model
 from nmtkit.storage.run_folder import RunFolder
-from nmtkit.training.distributed import Ranks
-from nmtkit.training.objective import Objective
 from nmtkit.training.run import train
-from nmtkit.training.selection import average_best_count, best_checkpoints, last_checkpoints
-from nmtkit.training.validation import (
-    ShowProgress,
-    Validation,
-    Validator,
-    make_validation_metrics,
+from nmtkit.training.selection import (
+    best_checkpoints,
+    choose,
+    compare_with_best,
+    last_checkpoints,
+    open_validation_set,
 )
+from nmtkit.training.validation import ShowProgress, Validation, Validator
 from tests.doubles import report_everything
-from tests.messages import refuses
-from tests.snapshots import read_tensors, tiny_model_folder, tiny_run, tiny_snapshot, tiny_tensors
-from tests.tiny import TRAIN_LINES, tiny_dataset, tiny_train_recipe
+from tests.messages import has_word, refuses
+from tests.snapshots import tiny_model_folder, tiny_run, tiny_snapshot, tiny_tensors
+from tests.tiny import TRAIN_LINES, silent, tiny_dataset, tiny_train_recipe
 
 NUM_UPDATES = 6
-CPU = torch.device("cpu")
 RECIPE = replace(
     tiny_train_recipe(NUM_UPDATES, dropout=0.0),
     checkpoints=CheckpointConfig(save_every=1, keep=NUM_UPDATES),
@@ -54,17 +47,78 @@ def updates(folders: Sequence[Path]) -> list[int]:
 # -------------------------------------------------------------------------------------- the last
 
 
-def test_the_newest_scheduled_checkpoints_are_taken(tmp_path: Path) -> None:
+def test_the_newest_checkpoint_and_the_scheduled_ones_before_it_are_taken(tmp_path: Path) -> None:
     run = RunFolder.create_or_open(tmp_path / "run")
     for update in range(1, 8):
         write_checkpoint(run, tiny_snapshot(update, is_scheduled=update in (1, 3, 4, 6)))
-    assert updates(last_checkpoints(tmp_path / "run", 3)) == [3, 4, 6]
+    assert updates(last_checkpoints(tmp_path / "run", 1)) == [7]
+    assert updates(last_checkpoints(tmp_path / "run", 4)) == [3, 4, 6, 7]
 
 
 def test_too_few_checkpoints_is_an_error_with_their_number(tmp_path: Path) -> None:
     tiny_run(tmp_path / "run", 1, 2)
-    with refuses(ConfigError, "run 2 3; --save-every --keep"):
+    with refuses(ConfigError, "run 2 3; --last --save-every --keep"):
         last_checkpoints(tmp_path / "run", 3)
+
+
+@pytest.mark.parametrize(
+    ("saved", "taken"),
+    [
+        ((10, 20, 30, 40, 50, 60, 70, 80), [40, 50, 60, 70, 80]),
+        ((10, 20, 30, 40), [20, 30, 40]),
+        ((10, 20, 39), [20, 39]),
+        ((10, 20, 41), [41]),
+        ((3,), [3]),
+    ],
+)
+def test_without_a_number_at_most_five_are_taken_from_the_second_half(
+    saved: Sequence[int], taken: list[int], tmp_path: Path
+) -> None:
+    tiny_run(tmp_path / "run", *saved)
+    assert updates(last_checkpoints(tmp_path / "run", None)) == taken
+
+
+def test_the_choice_is_reported(tmp_path: Path) -> None:
+    tiny_run(tmp_path / "run", 1, 2, 3, 4)
+    said: list[str] = []
+    choose(tmp_path / "run", None, None, said.append, pytest.fail)
+    assert said == [f"averaging 3 checkpoints of {tmp_path / 'run'}: update 2, 3, 4"]
+
+
+@pytest.mark.parametrize(
+    ("last", "nlls", "words"),
+    [
+        (3, (9.0, 4.0, 4.0, 3.97), []),
+        (3, (9.0, 4.0, 4.0, 3.9), ["nll 4.0000 2 3.9000 4"]),  # it still falls by more than 1 %
+        (3, (9.0, 4.0, 3.0, 5.0), []),  # it rises: past its best, training moves little
+        (3, (9.0, math.inf, 3.0, 4.0), ["nll inf 2 4.0000 4"]),
+        (4, (4.0, 4.0, 4.0, 4.0), ["1 half 4"]),
+        (1, (4.0, 4.0, 4.0, 3.0), ["one --save-every"]),
+    ],
+)
+def test_a_mean_that_may_be_worse_is_a_warning(
+    last: int, nlls: Sequence[float], words: Sequence[str], tmp_path: Path
+) -> None:
+    run = tiny_run(tmp_path / "run", 1, 2, 3, 4)
+    for update, nll in enumerate(nlls, 1):
+        log_validation(run, update, nll, bleu=0.0)
+    warned: list[str] = []
+    choose(run.path, last, None, silent, warned.append)
+    assert len(warned) == len(words)
+    for warning, expected in zip(warned, words, strict=True):
+        assert all(has_word(warning, word) for word in expected.split()), warning
+
+
+@pytest.mark.parametrize("validated", [(1, 4), (1, 5), (2, 4)])
+def test_validations_around_the_checkpoints_show_that_nll_falls(
+    validated: Sequence[int], tmp_path: Path
+) -> None:
+    run = tiny_run(tmp_path / "run", 1, 2, 3, 4, 5)
+    for update, nll in zip(validated, (3.1, 2.8), strict=True):
+        log_validation(run, update, nll, bleu=0.0)
+    warned: list[str] = []
+    choose(run.path, 3, None, silent, warned.append)
+    assert any("--data" in warning for warning in warned)
 
 
 # -------------------------------------------------------------------------------------- the best
@@ -97,6 +151,7 @@ def log_validation(run: RunFolder, update: int, loss: float, bleu: float) -> Non
             signatures={},
             is_best=False,
             took_s=0.0,
+            samples=[],
         )
     )
 
@@ -155,10 +210,11 @@ def test_too_few_validated_checkpoints_is_an_error_with_their_number(
         best_checkpoints(tmp_path / "run", 6, pytest.fail)
 
 
-def test_a_run_without_checkpoints_has_no_best(tmp_path: Path) -> None:
+def test_a_run_without_checkpoints_has_no_mean(tmp_path: Path) -> None:
     tiny_run(tmp_path / "run")
-    with refuses(DamagedError, "run; nmtkit train"):
-        best_checkpoints(tmp_path / "run", 1, pytest.fail)
+    for last, best in ((None, None), (1, None), (None, 1)):
+        with refuses(DamagedError, "run; nmtkit train"):
+            choose(tmp_path / "run", last, best, pytest.fail, pytest.fail)
 
 
 @pytest.mark.parametrize(
@@ -169,11 +225,11 @@ def test_a_folder_that_is_no_run_is_refused(
 ) -> None:
     folder = tiny_model_folder(tmp_path / "model", 1, tiny_tensors(1))
     for path in (folder, tmp_path / "missing"):
-        with refuses(ConfigError, f"{path}; --last --best --try"):
+        with refuses(ConfigError, f"{path}; --last --best --data"):
             choose(path, 1)
 
 
-# ----------------------------------------------------------------------- as many as do best
+# ----------------------------------------------------------------- the mean and the best checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -182,12 +238,6 @@ def run(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "run"
     train(RECIPE, data, folder)
     return folder
-
-
-def tried(out: Path) -> list[dict[str, Any]]:
-    """Return the results of all numbers in a model's manifest."""
-    found: list[dict[str, Any]] = describe_model(out).manifest["tried"]
-    return found
 
 
 def fake_validations(monkeypatch: pytest.MonkeyPatch, *results: tuple[float, float]) -> None:
@@ -204,134 +254,65 @@ def fake_validations(monkeypatch: pytest.MonkeyPatch, *results: tuple[float, flo
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_the_last_checkpoint_alone_scores_as_in_training(
+def test_the_best_checkpoint_scores_as_in_training(
     precision: str, data: Path, tmp_path: Path
 ) -> None:
     said: list[str] = []
     run = tmp_path / "run"
     train(replace(RECIPE, engine=replace(RECIPE.engine, precision=precision)), data, run)
-    average_best_count(run, [1], data, tmp_path / "out", False, WorkReporter(said.append))
+    mean = RunFolder(run).model_dir(NUM_UPDATES)  # of one checkpoint
+    compare_with_best(run, mean, Dataset.open(data), WorkReporter(said.append))
     (record,) = MetricsLog(run / "metrics.jsonl").validations()
-    assert record.update == NUM_UPDATES
-    expected = {"nll": record.nll, "scores": record.scores, "signatures": record.signatures}
-    assert tried(tmp_path / "out") == [{"last": 1, **expected}]
+    result = (
+        f"nll={record.nll:.4f} perplexity={record.perplexity:.2f} bleu={record.scores['bleu']:.2f}"
+    )
     assert said == [
-        "validating the mean of --last 1",
-        f"last=1 nll={record.nll:.4f} perplexity={record.perplexity:.2f} "
-        f"bleu={record.scores['bleu']:.2f}",
+        *("validating the mean", f"mean: {result}"),
+        *(f"validating the checkpoint {NUM_UPDATES}", f"checkpoint {NUM_UPDATES}: {result}"),
+        f"by bleu the mean is at least as good; translate with {mean}",
     ]
 
 
 def test_each_part_of_a_validation_is_counted(
-    run: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report_everything(monkeypatch)
     said: list[str] = []
-    average_best_count(run, [2, 1], data, tmp_path / "out", False, WorkReporter(said.append))
-    done = [line for line in said if line.startswith(("validat", "last="))]
-    counts = [line.partition(", ")[0] for line in done]
-    one = [
+    compare_with_best(run, run / "last", Dataset.open(data), WorkReporter(said.append))
+    counts = [line.partition(", ")[0] for line in said]
+    assert counts[1:5] == counts[7:11]
+    assert counts[1:5] == [
         "validated 1 of 2 batches of nll (50%)",
         "validated 2 batches of nll",
         "validated 3 translated lines",
         "validated 1 computed metric",
     ]
-    assert [line.partition(" nll=")[0] for line in counts] == [
-        *("validating the mean of --last 2", *one, "last=2"),
-        *("validating the mean of --last 1", *one, "last=1"),
-    ]
-
-
-def test_each_mean_scores_the_same_when_it_is_written(
-    run: Path, data: Path, tmp_path: Path
-) -> None:
-    average_best_count(run, [4, 2], data, tmp_path / "out", False, SILENT)
-    dataset = Dataset.open(data)
-    metrics = make_validation_metrics(RECIPE.validation, dataset.codec)
-    expected = []
-    for count in (4, 2):
-        average(last_checkpoints(run, count), tmp_path / str(count), {}, overwrite=False)
-        model = load_model(tmp_path / str(count), CPU).model
-        validator = Validator(
-            Objective(model, 0.0, None), dataset, RECIPE.search, metrics, 100, pytest.fail, Ranks()
-        )
-        found = validator.validate(lambda: False)
-        assert found is not None
-        # Batches of another size add in another order.
-        loss = pytest.approx(found.nll, rel=1e-5)
-        expected.append(
-            {
-                "last": count,
-                "nll": loss,
-                "scores": found.scores,
-                "signatures": found.signatures,
-            }
-        )
-    assert tried(tmp_path / "out") == expected
 
 
 @pytest.mark.parametrize(
-    ("results", "count"),
+    ("mean", "single", "is_better"),
     [
-        (((3.0, 10.0), (2.0, 20.0), (1.0, 15.0)), 2),
-        (((3.0, 20.0), (2.0, 20.0), (2.5, 20.0)), 2),  # of equal BLEU the lowest loss
-        (((3.0, 20.0), (2.0, 10.0), (3.0, 20.0)), 1),  # of equal ones the first
-        (((3.0, 10.0), (2.0, 20.0), (9.0, 30.0)), 5),
+        ((3.0, 20.0), (2.0, 10.0), True),  # by BLEU, the run's metric
+        ((2.0, 10.0), (3.0, 20.0), False),
+        ((2.0, 20.0), (3.0, 20.0), True),  # of equal BLEU the lower nll
+        ((3.0, 20.0), (2.0, 20.0), False),
+        ((2.0, 20.0), (2.0, 20.0), True),
     ],
 )
-def test_the_best_mean_is_written_with_all_results(
-    results: tuple[tuple[float, float], ...],
-    count: int,
+def test_the_better_of_mean_and_best_checkpoint_is_advised(
+    mean: tuple[float, float],
+    single: tuple[float, float],
+    is_better: bool,
     run: Path,
     data: Path,
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    fake_validations(monkeypatch, *results)
-    out = tmp_path / "out"
-    chosen = average_best_count(run, [1, 2, 5], data, out, False, SILENT)
-    assert updates(chosen) == list(range(NUM_UPDATES - count + 1, NUM_UPDATES + 1))
-    assert tried(out) == [
-        {"last": number, "nll": loss, "scores": {"bleu": bleu}, "signatures": {"bleu": "signed"}}
-        for number, (loss, bleu) in zip((1, 2, 5), results, strict=True)
-    ]
-    assert [one["update"] for one in describe_model(out).manifest["sources"]] == updates(chosen)
-    average(last_checkpoints(run, count), tmp_path / "expected", {}, overwrite=False)
-    expected = read_tensors(tmp_path / "expected")
-    written = read_tensors(out)
-    assert all(torch.equal(tensor, written[name]) for name, tensor in expected.items())
-
-
-def test_without_another_best_metric_the_mean_with_the_lowest_nll_is_written(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recipe = replace(RECIPE, validation=ValidationConfig(validate_every=NUM_UPDATES))
-    train(recipe, data, tmp_path / "run")
-    fake_validations(monkeypatch, (3.0, 30.0), (1.0, 10.0), (2.0, 20.0))
-    out = tmp_path / "out"
-    chosen = average_best_count(tmp_path / "run", [1, 2, 5], data, out, False, SILENT)
-    assert len(chosen) == 2
-
-
-def test_output_that_exists_is_refused_before_anything_is_tried(
-    run: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tiny_model_folder(tmp_path / "out", 1, tiny_tensors(1))
-    fake_validations(monkeypatch)
-    with refuses(ConfigError, "out; --overwrite"):
-        average_best_count(run, [1], data, out, False, WorkReporter(pytest.fail))
-    fake_validations(monkeypatch, (1.0, 1.0))
-    average_best_count(run, [1], data, out, True, SILENT)
-    assert len(tried(out)) == 1
-
-
-def test_more_than_there_are_is_an_error_before_anything_is_tried(
-    run: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fake_validations(monkeypatch)
-    with refuses(ConfigError, "run 6 7; --save-every --keep"):
-        average_best_count(run, [1, 7], data, tmp_path / "out", False, WorkReporter(pytest.fail))
-    assert not (tmp_path / "out").exists()
+    fake_validations(monkeypatch, mean, single)
+    said: list[str] = []
+    out = run / "checkpoints/00000001"
+    compare_with_best(run, out, Dataset.open(data), WorkReporter(said.append))
+    assert said[-1].endswith(f"translate with {out}") == is_better
+    assert (f"translate with {run}, average fewer" in said[-1]) != is_better
 
 
 @pytest.mark.parametrize(
@@ -339,21 +320,13 @@ def test_more_than_there_are_is_an_error_before_anything_is_tried(
     [((*TRAIN_LINES, "i j"), "vocabulary"), (TRAIN_LINES[::-1], "training text")],
 )
 def test_the_dataset_of_another_run_is_refused(
-    train_lines: Sequence[str],
-    keys: str,
-    run: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    train_lines: Sequence[str], keys: str, run: Path, tmp_path: Path
 ) -> None:
-    fake_validations(monkeypatch)
     other = tiny_dataset(tmp_path, train_lines)
-    with refuses(DamagedError, f"data {keys} /00000005"):
-        average_best_count(run, [1, 2], other, tmp_path / "out", False, WorkReporter(pytest.fail))
-    assert not (tmp_path / "out").exists()
+    with refuses(DamagedError, f"data {keys} /00000006"):
+        open_validation_set(run, [RunFolder(run).model_dir(6)], other)
 
 
 def test_a_dataset_that_is_not_there_is_an_error(run: Path, tmp_path: Path) -> None:
     with refuses(DamagedError, "missing"):
-        average_best_count(
-            run, [1], tmp_path / "missing", tmp_path / "out", False, WorkReporter(pytest.fail)
-        )
+        open_validation_set(run, [], tmp_path / "missing")

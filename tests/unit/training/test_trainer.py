@@ -12,21 +12,25 @@ import pytest
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from nmtkit.config.fields import fields_of
-from nmtkit.config.schema import SearchConfig, TrainRecipe
+from nmtkit.config.schema import SearchConfig, TrainRecipe, fields_of
 from nmtkit.errors import ConfigError, DamagedError, DivergedError, StoppedError
 from nmtkit.storage.checkpoint import Snapshot, write_checkpoint
 from nmtkit.storage.run_folder import RunFolder
-from nmtkit.training import checkpointing
-from nmtkit.training import run as running
+from nmtkit.training import checkpointing, fit_memory
 from nmtkit.training import trainer as training
+from nmtkit.training.micro_batches import micro_batch_seed
 from nmtkit.training.optimizer import SCHEDULES
 from nmtkit.training.run import train
-from nmtkit.training.seeds import micro_batch_seed
 from nmtkit.training.validation import ShowProgress, Validation, Validator
 from tests.doubles import Clock
 from tests.messages import refuses
-from tests.tiny import TRAIN_LINES, tiny_dataset, tiny_subword_dataset, tiny_train_recipe
+from tests.tiny import (
+    TRAIN_LINES,
+    VALID_LINES,
+    tiny_dataset,
+    tiny_subword_dataset,
+    tiny_train_recipe,
+)
 from tests.training import assert_same_tensors, last_model, logged, with_updates
 
 NUM_UPDATES = 9
@@ -258,7 +262,7 @@ def test_validation_uses_the_micro_batches_found_and_the_search_is_in_no_rate(
         clock.now += 0.001
         return clock.now
 
-    monkeypatch.setattr(running, "find_num_micro_batches", find_slowly)
+    monkeypatch.setattr(fit_memory, "fitting_micro_batches", find_slowly)
     monkeypatch.setattr(Validator, "validate", note_and_validate)
     recipe = tiny_train_recipe(max_updates=4, dropout=0.1)
     recipe = replace(recipe, training=replace(recipe.training, max_tokens=0))
@@ -347,3 +351,54 @@ def test_the_first_update_of_a_session_is_reported_early_and_the_log_is_unchange
     assert [record["update"] for record in logged(tmp_path, "training")] == updates
     reported = re.findall(r" event=training update=(\d+)/4 ", capsys.readouterr().err)
     assert list(map(int, reported)) == sorted({1, *updates})
+
+
+# ------------------------------------------------------------------------ lines of the validations
+
+
+def several_metrics(data: Path, run: Path, max_updates: int = NUM_UPDATES) -> None:
+    recipe = tiny_train_recipe(max_updates=max_updates, dropout=0.1)
+    validation = replace(
+        recipe.validation, validate_every=2, validate_metrics="bleu,chrf,ter", best_metric="ter"
+    )
+    train(replace(recipe, validation=validation), data, run)
+
+
+def test_the_lines_of_the_best_validation_by_each_metric_are_stored(
+    data: Path, tmp_path: Path
+) -> None:
+    several_metrics(data, tmp_path)
+    lines, records = RunFolder(tmp_path).read_validation_lines(), logged(tmp_path, "validation")
+    assert set(lines) == {"bleu", "chrf", "ter"}
+    for name, one in lines.items():
+        scores = [record["scores"][name] for record in records]
+        best = records[scores.index(min(scores) if name == "ter" else max(scores))]
+        expected = best["update"], best["scores"][name], best["signatures"][name]
+        assert (one.update, one.score, one.signature) == expected
+        assert len(one.statistics) == len(VALID_LINES)
+
+
+@pytest.mark.parametrize("stop", [2, 4, 6])
+@pytest.mark.parametrize("is_log_shorter", [False, True])
+def test_a_resumed_run_stores_the_lines_that_the_uninterrupted_one_does(
+    stop: int, is_log_shorter: bool, data: Path, tmp_path: Path
+) -> None:
+    whole, resumed = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "resumed")
+    several_metrics(data, whole.path)
+    several_metrics(data, resumed.path, stop)
+    expected = whole.validation_lines_path.read_bytes()
+    if is_log_shorter:  # validations after its last checkpoint are dropped from the log
+        resumed.validation_lines_path.write_bytes(expected)
+    several_metrics(data, resumed.path)
+    assert resumed.validation_lines_path.read_bytes() == expected
+
+
+def test_lines_that_cannot_be_stored_are_reported_and_training_continues(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    several_metrics(data, tmp_path, 1)
+    (tmp_path / "validation_lines.json").unlink()
+    (tmp_path / "validation_lines.json").mkdir()
+    several_metrics(data, tmp_path)
+    assert "validation_lines.json: exists and is not a file" in capsys.readouterr().err
+    assert len(logged(tmp_path, "validation")) == 6

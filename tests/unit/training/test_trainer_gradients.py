@@ -12,10 +12,10 @@ from nmtkit.config.toml import build
 from nmtkit.data.batch import Batch, make_batch
 from nmtkit.data.binary import Dataset, Indices
 from nmtkit.data.sampler import Position, Update
-from nmtkit.training.loader import LoadedUpdate
-from nmtkit.training.micro_batches import MicroBatch, pairs_of
-from nmtkit.training.subword_sampling import SubwordSampling
+from nmtkit.training.micro_batches import pairs_of
+from nmtkit.training.text_hook import TrainingText
 from nmtkit.training.trainer import Trainer
+from nmtkit.training.updates import LoadedUpdate, Start
 from tests.training import CPU, run_context, trainer_of
 
 NUMBER = 3
@@ -46,16 +46,16 @@ def make_trainer(subword_dataset: Dataset, tmp_path: Path) -> MakeTrainer:
 
 
 def read(dataset: Dataset, recipe: TrainRecipe, pairs: Indices) -> Batch:
-    sampling = SubwordSampling.of(recipe, dataset.codec)
-    return make_batch(*sampling.read(dataset.train[0], pairs, NUMBER), CPU)
+    text, shard = TrainingText.of(recipe, dataset), dataset.train[0]
+    return make_batch(*text.read(shard, text.draw(shard, pairs, NUMBER), NUMBER), CPU)
 
 
-def loaded_in(trainer: Trainer, update: Update, number: int) -> LoadedUpdate:
+def loaded_in(trainer: Trainer, update: Update, number: int) -> LoadedUpdate[Batch]:
     """Return an update in a number of micro-batches."""
     dataset, recipe = trainer.context.dataset, trainer.context.recipe
     parts = [pairs_of(update.pairs, j, number) for j in range(number)]
-    micro_batches = [MicroBatch(j, 1, read(dataset, recipe, part)) for j, part in enumerate(parts)]
-    return LoadedUpdate(update, Position(0, 0, 1), micro_batches)
+    micro_batches = {j: read(dataset, recipe, part) for j, part in enumerate(parts)}
+    return LoadedUpdate(update, Start(Position(0, 0, 1), NUMBER, number), micro_batches)
 
 
 def gradients(trainer: Trainer) -> torch.Tensor:
@@ -80,15 +80,15 @@ def mean_gradients(trainer: Trainer, update: Update) -> torch.Tensor:
 class _Loader:
     """Loads the same update each time."""
 
-    def __init__(self, loaded: LoadedUpdate) -> None:
+    def __init__(self, loaded: LoadedUpdate[Batch]) -> None:
         self.loaded = loaded
 
-    def load(self, *_: object) -> LoadedUpdate:
+    def load(self, *_: object) -> LoadedUpdate[Batch]:
         return self.loaded
 
 
 def run_update(
-    trainer: Trainer, loaded: LoadedUpdate, monkeypatch: pytest.MonkeyPatch
+    trainer: Trainer, loaded: LoadedUpdate[Batch], monkeypatch: pytest.MonkeyPatch
 ) -> torch.Tensor:
     """Run an update; return the gradients at Adam's step."""
     applied: list[torch.Tensor] = []
@@ -97,7 +97,7 @@ def run_update(
         trainer.train_state.optimizer, "step", lambda: applied.append(gradients(trainer))
     )
     assert trainer.update()
-    trainer.finish_update()
+    trainer.read_results()
     assert all(p.grad is None for p in trainer.objective.parameters())
     (found,) = applied
     return found

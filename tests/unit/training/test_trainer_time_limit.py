@@ -2,13 +2,12 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.data.batch import Batch
-from nmtkit.training.micro_batches import MicroBatch
 from nmtkit.training.run import train
 from nmtkit.training.trainer import Trainer
 from tests.doubles import Clock
@@ -24,11 +23,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     forward_backward = Trainer._forward_backward
 
-    def take_a_minute(
-        self: Trainer, micro_batch: MicroBatch[Batch], number: int, is_last: bool
-    ) -> torch.Tensor:
+    def take_a_minute(self: Trainer, *arguments: Any, is_last: bool) -> torch.Tensor:
         made.now += 60 if is_last else 0
-        return forward_backward(self, micro_batch, number, is_last)
+        return forward_backward(self, *arguments, is_last=is_last)
 
     monkeypatch.setattr(Trainer, "_forward_backward", take_a_minute)
     return made

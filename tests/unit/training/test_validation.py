@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any, NoReturn
 
 import pytest
 import torch
+from sacrebleu.metrics.bleu import BLEU
 
 from nmtkit.config.metrics import MetricsConfig
 from nmtkit.config.schema import TrainRecipe, TranslateRecipe
@@ -16,6 +18,7 @@ from nmtkit.config.training import CheckpointConfig, ValidationConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import DataError
+from nmtkit.evaluation import metrics
 from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
@@ -33,7 +36,16 @@ from nmtkit.training.validation import (
     choose_samples,
     make_validation_metrics,
 )
-from tests.tiny import prepared, tiny_corpus, tiny_recipe, tiny_train_recipe, write_lines
+from tests.tiny import (
+    prepared,
+    tiny_codec,
+    tiny_corpus,
+    tiny_model,
+    tiny_recipe,
+    tiny_train_recipe,
+    write_lines,
+)
+from tests.translating import translate
 
 CPU = torch.device("cpu")
 NUM_UPDATES = 24
@@ -81,9 +93,9 @@ def logged(run: Path) -> dict[str, Any]:
 def validator_of(
     model: Transformer, dataset: Path, recipe: TrainRecipe, batch_tokens: int
 ) -> Validator:
-    objective = Objective(model, recipe.training.label_smoothing, None).train()
+    objective = Objective(model, recipe.training, None).train()
     opened = Dataset.open(dataset)
-    metrics = make_validation_metrics(recipe.validation, opened.codec)
+    metrics = make_validation_metrics(recipe.validation, opened.codec, pytest.fail)
     return Validator(objective, opened, recipe.search, metrics, batch_tokens, pytest.fail, Ranks())
 
 
@@ -121,11 +133,24 @@ def test_the_logged_bleu_is_that_of_the_saved_checkpoint_translating_the_text(
     )
     assert len(Dataset.open(dataset).valid) == len(sources) - 1  # the long one
     (score,) = score_corpus(
-        make_metrics(MetricsConfig()), list(translator.translate(sources)), [references]
+        make_metrics(MetricsConfig()), list(translate(translator, sources)), [references]
     )
     assert logged["scores"]["bleu"] == pytest.approx(score.score, abs=1e-9)
     assert logged["signatures"]["bleu"] == score.signature
     assert 1 < score.score < 99
+
+
+def test_the_sums_of_the_statistics_of_all_lines_give_the_scores(run: Path, dataset: Path) -> None:
+    metrics = "bleu,chrf,chrf++,ter,moses-bleu"
+    recipe = replace(RECIPE, validation=ValidationConfig(validate_metrics=metrics))
+    validator = validator_of(load_model(run, CPU).model, dataset, recipe, 100)
+    result = validator.validate(lambda: False)
+    assert result is not None
+    assert ",".join(result.statistics) == metrics
+    for name, lines in result.statistics.items():
+        assert len(lines) == len(VALID_LINES)
+        sums = [sum(column) for column in zip(*lines, strict=True)]
+        assert validator.metrics[name].score_sums(sums) == result.scores[name]
 
 
 def test_it_translates_in_the_precision_of_training(
@@ -161,7 +186,7 @@ def test_the_loss_does_not_depend_on_batches_and_no_dropout_is_in_it(
     model = load_model(run, CPU).model
     expected = loss_sentence_by_sentence(model, Dataset.open(dataset))
     validator = validator_of(model, dataset, RECIPE, batch_tokens)
-    validator.metrics = {}
+    validator = replace(validator, metrics={})
     result = validator.validate(lambda: False)
     assert result is not None
     assert result.nll == pytest.approx(expected, rel=1e-5)
@@ -191,6 +216,22 @@ def test_a_model_that_cannot_translate_has_the_worst_scores(
     assert (result.scores, result.signatures) == ({metric: worst}, {})
 
 
+def test_subwords_of_subword_nmt_are_joined_before_they_are_scored(tmp_path: Path) -> None:
+    prefix = str(tmp_path / "text")
+    write_lines(tmp_path / "text.en", VALID_LINES)
+    write_lines(tmp_path / "text.de", [f"{line.replace(' ', '@@ ')}@@" for line in VALID_LINES])
+    prepared(tiny_recipe(prefix, prefix), tmp_path / "data")
+    model = tiny_model(Dataset.open(tmp_path / "data").codec)
+    recipe = replace(RECIPE, validation=ValidationConfig(validate_metrics="chrf"))
+    result = validator_of(model, tmp_path / "data", recipe, 100).validate(lambda: False)
+    assert result is not None
+    texts = [re.sub("@@( |$)", "", line) for line in result.translations]
+    references = [line.replace(" ", "") for line in VALID_LINES]
+    (expected,) = score_corpus(make_metrics(MetricsConfig(metric="chrf")), texts, [references])
+    assert result.scores == {"chrf": expected.score}
+    assert "@@ " in " ".join(result.translations)
+
+
 def test_a_metric_that_cannot_be_computed_is_reported_and_others_are_computed(
     run: Path, dataset: Path
 ) -> None:
@@ -201,15 +242,44 @@ def test_a_metric_that_cannot_be_computed_is_reported_and_others_are_computed(
         raise DataError("too many errors")
 
     broken = replace(validator.metrics["bleu"], prepare=refuse)
-    validator.metrics = {**validator.metrics, "bleu": broken}
+    validator = replace(validator, metrics={**validator.metrics, "bleu": broken})
     messages: list[str] = []
-    validator.warn = messages.append
+    validator = replace(validator, warn=messages.append)
     result = validator.validate(lambda: False)
     assert result is not None
     assert messages == ["bleu of the validation set cannot be computed: too many errors"]
     assert result.scores["bleu"] == 0
     assert result.scores["chrf"] > 0
-    assert list(result.signatures) == ["chrf"]
+    assert list(result.signatures) == list(result.statistics) == ["chrf"]
+
+
+@pytest.mark.parametrize(
+    ("lang", "tokenizer"),
+    [("zh", "zh"), ("zho_Hans", "zh"), ("th", "char"), ("hi", "13a"), ("fa", "13a")],
+)
+def test_the_words_of_bleu_are_those_of_the_target_language(lang: str, tokenizer: str) -> None:
+    codec = replace(tiny_codec(), target_lang=lang)
+    made = make_validation_metrics(ValidationConfig(), codec, pytest.fail)
+    lines = ["我喜欢苹果。", "น้ำใจดี", "मैं हूँ।"], ["我喜欢红苹果。", "น้ำดี", "मैं था।"]
+    (result,) = score_corpus([made["bleu"]], lines[0], [lines[1]])
+    expected = BLEU(tokenize=tokenizer)
+    assert result.score == expected.corpus_score(lines[0], [lines[1]]).score
+    assert result.signature == str(expected.get_signature())
+
+
+@pytest.mark.parametrize("lang", ["ja", "ko"])
+def test_without_its_packages_bleu_is_by_character_and_says_so_once(
+    lang: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics, "find_spec", lambda _: None)
+    codec, reports = replace(tiny_codec(), target_lang=lang), list[str]()
+    config = ValidationConfig(validate_metrics="bleu,chrf")
+    made = make_validation_metrics(config, codec, reports.append)
+    (report,) = reports
+    assert f"nmtkit[{lang}]" in report
+    (result,) = score_corpus([made["bleu"]], ["abcd"], [["abcd"]])
+    assert "|tok:char|" in result.signature
+    make_validation_metrics(ValidationConfig(validate_metrics="chrf"), codec, pytest.fail)
 
 
 def test_the_model_is_in_training_mode_afterwards_and_keeps_its_gradients_off(
@@ -257,6 +327,7 @@ def test_a_history_orders_validations_by_the_direction_of_the_metric(
     ]
     assert history.best_first() == best_first
     assert history.num_stale == num_stale
+    assert metric == "nll" or history.is_best_by(metric) == were_best[-1]
     assert history.last_update == len(values)
     last_best = max(number for number, was_best in enumerate(were_best, 1) if was_best)
     assert last_best == best_first[0]
@@ -298,9 +369,10 @@ def test_each_part_of_a_validation_is_counted_from_0_to_its_end(
 def test_each_rank_counts_its_own_part(rank: int, num_lines: int, run: Path, dataset: Path) -> None:
     validator = validator_of(load_model(run, CPU).model, dataset, RECIPE, 1)
     validator.objective.eval()
-    validator.ranks = Ranks(rank, 2)
+    validator = replace(validator, ranks=Ranks(rank, 2))
     shown: list[ValidationProgress] = []
-    assert validator._validate_part(lambda: False, shown.append) is not None
+    validator._nll(lambda: False, shown.append)
+    validator._translate(lambda: False, shown.append)
     lines = [(one.done, one.total) for one in shown if one.counted == "translated lines"]
     assert (lines[0], lines[-1]) == ((0, num_lines), (num_lines, num_lines))
     batches = [(one.done, one.total) for one in shown if one.counted == "batches of nll"]
@@ -311,7 +383,7 @@ def test_nothing_is_translated_without_metrics_and_no_samples_are_chosen(
     run: Path, dataset: Path
 ) -> None:
     validator = validator_of(load_model(run, CPU).model, dataset, RECIPE, 100)
-    validator.metrics = {}
+    validator = replace(validator, metrics={})
     shown: list[ValidationProgress] = []
     result = validator.validate(lambda: False, shown.append)
     assert result is not None
@@ -344,7 +416,7 @@ def test_the_samples_of_a_run_are_those_that_its_checkpoint_translates(
     translator = Translator(
         [loaded.model], loaded.codec, TranslateRecipe(search=RECIPE.search), pytest.fail
     )
-    translations = list(translator.translate(VALID_LINES))
+    translations = list(translate(translator, VALID_LINES))
     assert [(one.line, one.hypothesis) for one in record.samples] == [
         (line, translations[line - 1]) for line in (1, 3)
     ]

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from examples.wmt14.table3 import HEADERS, SCORE, recipe, table
-from nmtkit.config.fields import values_of
 from nmtkit.config.presets import PRESET_OF_ROW, PRESETS
-from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.schema import TrainRecipe, values_of
 from nmtkit.config.toml import build, dumps
 from nmtkit.errors import DamagedError
 from nmtkit.reporting.paper import TABLE_3

@@ -20,7 +20,7 @@ TREE = "(TOP (S (NP (DT the) (NN bank)) (VBZ is)))"
 
 
 def tags(tree: Tree) -> list[str]:
-    return [leaf.label for leaf in tree.preterminals()]
+    return [node.label for node in tree.nodes() if node.word is not None]
 
 
 def test_marks_repeat_after_eighty_words() -> None:

@@ -4,11 +4,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmtkit.model.kernels import flash, padded
-from nmtkit.model.kernels import window as windowed
+from nmtkit.model.kernels import padded, unpadded
 from nmtkit.model.kernels.attend import Projection, attend, attend_step, attention_weights
 from nmtkit.model.kernels.padded import heads_first
-from nmtkit.model.kernels.window import CAUSAL, FULL, Window
+from nmtkit.model.kernels.unpadded import CAUSAL, FULL, Window
 from nmtkit.packed import Layout
 from tests.doubles import pretend_flash
 from tests.unit.model.tensors import assert_same
@@ -78,12 +77,17 @@ def refuse(*_: object) -> Tensor:
 
 @pytest.mark.parametrize(
     ("window", "other"),
-    [(CAUSAL, windowed), (FULL, windowed), (Window(1, 1), flash), (CAUSAL, flash)],
+    [
+        (CAUSAL, "attend_in_window"),
+        (FULL, "attend_in_window"),
+        (Window(1, 1), "attend_flash"),
+        (CAUSAL, "attend_flash"),
+    ],
 )
 def test_a_cpu_uses_blocks_for_limited_windows_only_and_never_flash_attention(
-    window: Window, other: object, monkeypatch: pytest.MonkeyPatch
+    window: Window, other: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(other, "attend", refuse)
+    monkeypatch.setattr(unpadded, other, refuse)
     assert attend([joint_projection()], HEADS, window, 0.0).shape == (sum(LENGTHS), SIZES[2])
 
 
@@ -96,7 +100,7 @@ def test_flash_attention_is_not_used_with_dropout_of_weights(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pretend_flash(monkeypatch)
-    monkeypatch.setattr(flash, "attend", refuse)
+    monkeypatch.setattr(unpadded, "attend_flash", refuse)
     for window in (CAUSAL, Window(1, 1)):
         attend([joint_projection()], HEADS, window, 0.1)
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from nmtkit.model.kernels import inference
 from nmtkit.model.kernels.inference import InferenceLinear, replace_linears
-from nmtkit.model.kernels.product_sizes import BLOCK_ROWS, INFERENCE_SIZES, padded_size
+from nmtkit.model.kernels.training import BLOCK_ROWS, INFERENCE_SIZES, padded_size
 from nmtkit.model.layers import Function
 
 ROWS = [(1,), (3,), (2, 5), (4, 3, 2), (128,), (129,), (1024,), (1100,)]

@@ -7,7 +7,6 @@ from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
 from nmtkit.model.kernels import padded
-from nmtkit.model.kernels.dropout import draw_dropout_mask
 from nmtkit.model.kernels.padded import (
     MAX_STORED_WEIGHTS,
     attend,
@@ -15,6 +14,7 @@ from nmtkit.model.kernels.padded import (
     split_heads,
     weights,
 )
+from nmtkit.model.kernels.training import draw_dropout_mask
 
 SENTENCES, HEADS, KEY_SIZE, VALUE_SIZE = 2, 3, 8, 16
 

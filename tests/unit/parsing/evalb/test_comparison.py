@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.errors import ConfigError, DataError
+from nmtkit.errors import DataError
 from nmtkit.parsing.evalb.comparison import (
     ERROR,
     SCORED,
     SKIPPED,
     Comparison,
-    check_one_reference,
     compare,
     compare_lines,
     leaves,
@@ -214,11 +213,6 @@ def test_errors_of_the_gold_trees_are_counted_separately() -> None:
         list(compare_lines(gold[::-1], parsed[::-1], COLLINS))
     both = compare("(S (A a)", "(S (A b)))", COLLINS)
     assert (len(both.problems), both.num_gold_problems) == (3, 1)
-
-
-def test_several_references_are_refused() -> None:
-    with refuses(ConfigError, "reference 2"):
-        check_one_reference(2)
 
 
 @given(st.lists(st.tuples(st.text("()aT -=\t'.,"), st.text("()aT -=\t'.,")), max_size=5))

@@ -7,7 +7,7 @@ from nmtkit.errors import ConfigError, DataError
 from nmtkit.evaluation.evaluate import evaluate
 from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.evaluation.texts import Text, Texts
-from nmtkit.parsing.evalb import comparison, scorer
+from nmtkit.parsing.evalb import comparison, metric
 from nmtkit.parsing.evalb.comparison import Comparison, compare_lines
 from nmtkit.parsing.evalb.metric import compare_trees, evalb_report, parse_warnings
 from nmtkit.parsing.evalb.parameters import COLLINS, Parameters
@@ -62,7 +62,7 @@ def test_trees_are_counted_while_they_are_compared_once_for_both_scores(
         events.append("compared")
         return comparison.compare(gold, parsed, parameters)
 
-    monkeypatch.setattr(scorer, "compare", compare)
+    monkeypatch.setattr(metric, "compare", compare)
     metrics = make_metrics(BRACKETS)
     reporter = WorkReporter(lambda text: events.append(text.partition(" lines")[0]))
     evaluate(texts(BAD), metrics, PLAIN, BreakdownConfig(), reporter)

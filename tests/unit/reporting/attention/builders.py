@@ -3,8 +3,7 @@
 import torch
 from torch import Tensor
 
-from nmtkit.config.fields import Value
-from nmtkit.config.schema import AttentionRecipe, TrainRecipe
+from nmtkit.config.schema import AttentionRecipe, TrainRecipe, Value
 from nmtkit.config.toml import build
 from nmtkit.reporting.attention.sentences import AttentionExtractor, AttentionMap, Sentence, Tokens
 from nmtkit.storage.model_folder import LoadedModel

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from nmtkit.config.attention import SelectionConfig
-from nmtkit.reporting.attention.drawing import color_of, color_variables, draw
-from nmtkit.reporting.attention.selection import Selection, select
+from nmtkit.reporting.attention.drawing import Selection, color_of, color_variables, draw, select
 from tests.unit.reporting.attention.builders import HOSTILE, example_sentence
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -164,6 +163,7 @@ def test_a_drawing_grows_with_its_words() -> None:
             for word in ("a" * 40, "\u4e2d" * 40, "a\u0301" * 40 + "a" * 160)
         )
         assert narrow < wide < widest
+        assert width(("a" * 40, "b", "c"), drawing) < width(("W" * 40, "b", "c"), drawing)
         # A combining mark takes no room.
         assert width(("a\u0301" * 40, "b", "c"), drawing) == narrow
 

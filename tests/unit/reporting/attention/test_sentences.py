@@ -5,19 +5,18 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.config.fields import Value
-from nmtkit.config.schema import AttentionRecipe, TranslateRecipe
+from nmtkit.config.schema import AttentionRecipe, TranslateRecipe, Value
 from nmtkit.config.toml import build
-from nmtkit.decoding.attention import all_attention_weights
+from nmtkit.decoding.alignment import all_attention_weights
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer
-from nmtkit.reporting.attention.pairs import Pair
-from nmtkit.reporting.attention.sentences import AttentionExtractor
+from nmtkit.reporting.attention.sentences import AttentionExtractor, Pair
 from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.subword import Subword
 from tests.messages import refuses
+from tests.translating import translate
 from tests.unit.reporting.attention.builders import extractor, tiny_loaded
 
 
@@ -71,7 +70,7 @@ def test_the_translation_equals_that_of_nmtkit_translate(source: str, beam: int)
         [loaded.model], loaded.codec, build(TranslateRecipe, settings), lambda _: None
     )
     found = extractor(translate=True, **settings).extract(pair(source))
-    assert [found.target] == list(translator.translate([source]))
+    assert [found.target] == list(translate(translator, [source]))
     assert found.attentions[2].rows.pieces == (*(found.target or "").split(), "</s>")
 
 
@@ -100,6 +99,20 @@ def test_words_have_their_text_and_subwords(subword_model: LoadedModel) -> None:
         assert sorted({*tokens.word_of}) == list(range(len(tokens.words)))
     # The decoder reads one place later what it writes, and the end symbol never.
     assert decoder.rows.pieces[1:] == memory.rows.pieces[:-1]
+
+
+def test_words_that_share_a_token_are_shown_as_one(subword_model: LoadedModel) -> None:
+    vocabulary = Subword.train(["我们喜欢 苹果"] * 20, "bpe", 272, "zh")
+    codec = TextCodec("zh", "zh", vocabulary, vocabulary, is_shared=True)
+    sizes = vocabulary.size, vocabulary.size
+    model = Transformer(subword_model.model.config, *sizes, is_shared=True).eval()
+    loaded = dataclasses.replace(subword_model, model=model, codec=codec)
+    (encoder,) = (
+        AttentionExtractor(loaded, AttentionRecipe()).extract(pair("我们喜欢你果")).attentions
+    )
+    assert encoder.rows.words == ("我们喜欢", "你", "果", "</s>")
+    assert len(encoder.rows.pieces) > 4  # of bytes
+    torch.testing.assert_close(encoder.joined.sum(-1), torch.ones(encoder.joined.shape[:-1]))
 
 
 @given(st.lists(st.sampled_from(["the", "house", "x\u00df", "\U0001f600", ","]), max_size=6))

@@ -6,8 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from nmtkit.config.fields import Value
-from nmtkit.config.schema import AttentionRecipe
+from nmtkit.config.schema import AttentionRecipe, Value
 from nmtkit.config.toml import build
 from nmtkit.errors import ConfigError, DataError, NmtkitError
 from nmtkit.reporting.attention import view
@@ -36,13 +35,25 @@ def data_of(page: bytes) -> dict[str, object]:
     return values
 
 
+@pytest.mark.parametrize(
+    ("values", "drawing"),
+    [({}, "matrix"), ({"word": "b"}, "lines"), ({"drawing": "lines"}, "lines")],
+)
+def test_a_page_opens_on_the_mean_of_the_heads_unless_lines_are_wanted(
+    values: dict[str, str], drawing: str
+) -> None:
+    selection = data_of(*shown(["a b"], **values))["selection"]
+    assert isinstance(selection, dict)
+    assert selection["drawing"] == drawing
+
+
 def test_a_page_has_every_sentence_and_begins_with_the_selection() -> None:
     (page,) = shown(["a b\tA", "c\tC D", "e"], sentence=2, attention="memory", word="D", heads="2")
     data = data_of(page)
     assert data["selection"] == {
-        "sentence": 2,
+        "sentence": "2",
         "attention": "memory",
-        "layer": 1,
+        "layer": "1",
         "heads": "2",
         "drawing": "lines",
         "between": "subwords",
@@ -117,15 +128,3 @@ def test_a_page_with_too_many_weights_is_refused_early() -> None:
         shown(lines, max_weights=100)
     assert len(list(lines)) == 1
     assert len(shown(["a b"] * 5, max_weights=100, format="json")) == 5, "of a line each"
-
-
-def test_png_without_its_package_is_refused_before_loading_the_model(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def refuse() -> None:
-        raise ConfigError("not installed")
-
-    monkeypatch.setattr(view, "require_png", refuse)
-    monkeypatch.setattr(view, "load_model", pytest.fail)
-    with pytest.raises(ConfigError, match="not installed"):
-        shown(["a"], format="png")

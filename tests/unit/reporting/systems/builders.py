@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from nmtkit.config.metrics import BreakdownConfig, MetricsConfig, SignificanceConfig
-from nmtkit.evaluation.compare import Comparison, compare
+from nmtkit.evaluation.evaluate import Comparison, compare
 from nmtkit.evaluation.metrics import make_metrics
 from nmtkit.evaluation.texts import Text, Texts
 

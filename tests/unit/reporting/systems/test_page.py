@@ -49,7 +49,7 @@ def test_a_page_is_well_formed_and_asks_for_nothing() -> None:
     root = ElementTree.fromstring(text)
     links = [key for one in root.iter() for key in one.attrib if key in ("src", "href", "style")]
     assert links == []
-    assert len(list(root.iter("figure"))) == 4  # two metrics, F1, and the script's
+    assert len(list(root.iter("figure"))) == 3  # two metrics, and F1
     assert data_of(text)["systems"] == ["good", "poor", "middling"]
 
 

@@ -1,0 +1,75 @@
+from dataclasses import replace
+
+import pytest
+
+from nmtkit.config.preprocessing import (
+    CorpusConfig,
+    TrainingText,
+    tags_of,
+    training_texts,
+    valid_tag,
+)
+from nmtkit.config.schema import PreprocessRecipe, Values
+from nmtkit.config.toml import build
+from nmtkit.errors import ConfigError
+from tests.messages import refuses
+
+
+def texts(*train: str, tag: tuple[str, ...] = ()) -> list[TrainingText]:
+    return training_texts(CorpusConfig(train=train, tag=tag))
+
+
+@pytest.mark.parametrize(
+    ("entry", "prefix", "weight"),
+    [
+        ("news", "news", 1.0),
+        ("news=2", "news", 2.0),
+        ("news=0.5", "news", 0.5),
+        ("/a=b/news", "/a=b/news", 1.0),
+        ("/a=b/news=3", "/a=b/news", 3.0),
+        ("=2", "=2", 1.0),
+    ],
+)
+def test_a_number_after_the_last_equals_sign_is_a_weight(
+    entry: str, prefix: str, weight: float
+) -> None:
+    assert texts(entry) == [TrainingText(prefix, weight, "")]
+
+
+def test_a_tag_goes_to_the_text_of_its_prefix() -> None:
+    found = texts("news", "bt=2", tag=("bt=<bt>",))
+    assert found == [TrainingText("news", 1.0, ""), TrainingText("bt", 2.0, "<bt>")]
+
+
+@pytest.mark.parametrize(
+    ("train", "tag", "keys"),
+    [
+        ("news=0", (), "train news=0 0.001 1000 corpus.train"),
+        ("news=-1", (), "train news=-1"),
+        ("news=nan", (), "train news=nan"),
+        ("news", ("web=<bt>",), "tag web=<bt> PREFIX=TAG"),
+        ("news", ("news=",), "tag news="),
+        ("news", ("news=<b t>",), "tag news=<b t>"),
+        ("news", ("<bt>",), "tag <bt>"),
+        ("news", ("news=<s>",), "tag news=<s> <s>"),
+    ],
+)
+def test_bad_weights_and_tags_are_refused(train: str, tag: tuple[str, ...], keys: str) -> None:
+    values = {"source_lang": "en", "target_lang": "de", "valid": "dev"}
+    with refuses(ConfigError, keys):
+        build(PreprocessRecipe, {**values, "train": (train,), "tag": tag})
+
+
+def test_a_tag_may_be_of_the_validation_text() -> None:
+    config = CorpusConfig(train=("a",), valid="dev", tag=("dev=<bt>", "a=<x>"))
+    assert valid_tag(config) == "<bt>"
+    assert tags_of(replace(config, tag=(*config.tag, "a=<bt>"))) == ["<bt>"]
+    assert tags_of(config) == ["<x>", "<bt>"]
+    assert valid_tag(replace(config, tag=("a=<x>",))) == ""
+
+
+def test_good_weights_and_tags_are_accepted() -> None:
+    tags = ("a=<bt>", "c=x", "dev=<bt>")
+    values: Values = {"source_lang": "en", "target_lang": "de", "valid": "dev", "tag": tags}
+    recipe = build(PreprocessRecipe, {**values, "train": ("a=0.001", "b=1000", "c")})
+    assert recipe.corpus.tag == tags
