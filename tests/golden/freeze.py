@@ -27,7 +27,7 @@ from nmtkit.decoding.translator import Translator
 from nmtkit.progress.counting import SILENT
 from nmtkit.storage.growing_file import GrowingFile
 from nmtkit.storage.model_folder import load_model
-from nmtkit.storage.run_folder import RunFolder
+from nmtkit.storage.run_folder import RunFolder, ValidationLines
 from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.json_lines import write_object
@@ -76,6 +76,10 @@ JSON_RECIPE = TranslateRecipe(
     ),
     runtime=CPU,
 )
+LINES = {
+    "bleu": ValidationLines(300, 41.5, "case:mixed|version:2.6.0", [[2, 1, 3, 4], [0, 0, 1, 1]]),
+    "ter": ValidationLines(600, 12.5, "case:lc", [[0.5, 4.0], [1, 3]]),
+}
 FIRST = {"translation": "A B", "score": -1.5, "log_prob": -2.0}
 RERANKED = FIRST | {"features": {"model": -1.5}, "rerank_score": -1.5, "system": "one.jsonl"}
 
@@ -131,6 +135,7 @@ def main() -> None:
     Shortlist.learn(Dataset.open(FROZEN / "dataset"), 3, 4, 100).save(FROZEN / "shortlist", False)
     freeze_translation(FROZEN / "translation")
     freeze_translations(FROZEN / "translations.jsonl")
+    RunFolder(FROZEN).write_validation_lines(LINES)
 
 
 def freeze_run() -> None:

@@ -16,6 +16,7 @@ from nmtkit.data.shortlist import Shortlist
 from nmtkit.decoding.corpus import CorpusFiles, translate_file
 from nmtkit.progress.counting import WorkReporter
 from nmtkit.storage.manifest import verify_files
+from nmtkit.storage.run_folder import RunFolder
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.translations import TRANSLATION_KEYS, read_translations
 from nmtkit.training.run import train
@@ -23,6 +24,7 @@ from tests.golden.freeze import (
     CODECS,
     CORPUS_RECIPE,
     FROZEN,
+    LINES,
     NUM_UPDATES,
     RERANKED,
     encoded,
@@ -102,6 +104,10 @@ def test_frozen_json_lines_are_read() -> None:
     assert (forced.target_prefix, forced.best.text) == ("D", "D A")
     assert reranked.best.values == reranked.candidates[0].values == RERANKED
     assert {*first.best.values, *RERANKED, "perplexity"} == {*TRANSLATION_KEYS}
+
+
+def test_frozen_lines_of_validations_are_read() -> None:
+    assert RunFolder(FROZEN).read_validation_lines() == LINES
 
 
 def test_a_frozen_run_continues_with_its_pairs_and_masks(tmp_path: Path) -> None:
