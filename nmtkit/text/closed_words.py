@@ -129,6 +129,10 @@ class Words:
         """Return the index of each token, as each is one word."""
         return [range(index, index + 1) for index in range(len(ids))]
 
+    def texts(self, ids: Sequence[int]) -> list[str]:
+        """Return the text of each token."""
+        return list(map(self.piece, ids))
+
 
 def _find_problem(word: str, seen: Container[str]) -> str | None:
     """Describe the problem of an entry after the entries `seen`; None if it is valid."""

@@ -84,6 +84,9 @@ class Vocabulary(Protocol):
     def word_ranges(self, ids: Sequence[int]) -> list[range]:
         """Return the words, by index from 0, that each token is part of; they are in order."""
 
+    def texts(self, ids: Sequence[int]) -> list[str]:
+        """Return the text of each token; concatenated, and spaces aside, it is `decode(ids)`."""
+
     def save(self, path: Path) -> None:
         """Write the file, and files with the same stem if the kind has more than one."""
 

@@ -1,15 +1,26 @@
-"""Word alignments as lines of links, in Pharaoh's format: `0-0 1-2` links source and target words.
+"""Word alignments: lines of links in Pharaoh's format, and links between pieces of a vocabulary.
 
-Gold alignments also have links that are only possible, not sure: `1p2`, or `1?2`.
+`0-0 1-2` links source and target words. Gold alignments also have links that are only possible, not
+sure: `1p2`, or `1?2`. Words are those of the raw line (nmtkit/text/words.py), or tokens of another
+tokenisation of it. Pieces spell the normalised line, which may have other words: `words_of_pieces`
+has the words of each piece.
 """
 
 import re
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import accumulate, pairwise
+from typing import Protocol
 
 from nmtkit.errors import DataError
+from nmtkit.text.words import words_of_parts
 
 Link = tuple[int, int]
 """Indices of a source word and a target word, from 0."""
+
+_LONGEST_COMPARED = 2000
+"""Characters of a differing text up to which equal parts are looked for; the time is quadratic."""
 
 _LINK = re.compile(r"([0-9]{1,9})([-p?])([0-9]{1,9})")
 
@@ -51,3 +62,98 @@ def parse_links(line: str, first: int = 0) -> Links:
         if found[2] == "-":
             sure.add(link)
     return Links(frozenset(sure), frozenset(possible))
+
+
+def check_links(links: Iterable[Link], num_words: tuple[int, int]) -> None:
+    """Raise DataError for a link to a word that the source or the target does not have."""
+    for source, target in links:
+        if source >= num_words[0] or target >= num_words[1]:
+            raise DataError(
+                f"the link {source}-{target} is outside the line, which has {num_words[0]} source "
+                f"words and {num_words[1]} target words; links count words from 0"
+            )
+
+
+class Spelling(Protocol):
+    """The part of a vocabulary that spells pieces."""
+
+    def texts(self, ids: Sequence[int]) -> list[str]:
+        """See `nmtkit.text.codec.Vocabulary`."""
+
+    def normalize(self, line: str) -> str:
+        """See `nmtkit.text.codec.Vocabulary`."""
+
+
+def words_of_pieces(vocabulary: Spelling, ids: Sequence[int], words: Sequence[str]) -> list[range]:
+    """Return the words of a raw line that each of its pieces is part of.
+
+    Where the normalised line has other characters than the words, each normalised by itself, the
+    nearest ones correspond.
+
+    Args:
+        vocabulary: the vocabulary that segmented the line.
+        ids: the pieces, without tags and end symbol.
+        words: the words of the raw line, or its tokens by another tokeniser; at least one.
+
+    Returns:
+        Ranges in order; each has a word, and together they have all words whose characters the
+        normalised line has.
+    """
+    texts = list(map(_bare, vocabulary.texts(ids)))
+    bare = list(map(_bare, words))
+    if "".join(texts) != "".join(bare):
+        bare = [_bare(vocabulary.normalize(word)) for word in words]
+    spans = [*pairwise(accumulate(map(len, bare), initial=0))]
+    return words_of_parts(_split_alike("".join(bare), texts), spans)
+
+
+def links_of_pieces(
+    links: Collection[Link], source: Sequence[range], target: Sequence[range]
+) -> list[Link]:
+    """Return the links between pieces whose words are linked, by target and then by source.
+
+    Args:
+        links: between words.
+        source, target: the words of each piece, as `words_of_pieces` returns them.
+    """
+    pieces_of: dict[int, list[int]] = {}
+    for piece, words in enumerate(source):
+        for word in words:
+            pieces_of.setdefault(word, []).append(piece)
+    sources_of: dict[int, set[int]] = {}
+    for source_word, target_word in links:
+        sources_of.setdefault(target_word, set()).update(pieces_of.get(source_word, ()))
+    found = (set().union(*(sources_of.get(word, ()) for word in words)) for words in target)
+    return [(piece, place) for place, pieces in enumerate(found) for piece in sorted(pieces)]
+
+
+def _bare(text: str) -> str:
+    """Return a text without spaces and differences of case, for comparisons."""
+    return "".join(text.split()).casefold()
+
+
+def _split_alike(text: str, parts: Sequence[str]) -> list[str]:
+    """Split a text where the parts of an alike text end."""
+    other = "".join(parts)
+    cuts = [*accumulate(map(len, parts))]
+    if text != other:
+        # Places in the other text to places in this one; between them, in proportion.
+        known = [(0, 0)]
+        if max(len(text), len(other)) <= _LONGEST_COMPARED:
+            for block in SequenceMatcher(None, other, text, autojunk=False).get_matching_blocks():
+                known += [(block.a, block.b), (block.a + block.size, block.b + block.size)]
+        known.append((len(other), len(text)))
+        cuts = _interpolated(cuts, known)
+    return [text[start:end] for start, end in pairwise([0, *cuts])]
+
+
+def _interpolated(places: Sequence[int], known: Sequence[tuple[int, int]]) -> list[int]:
+    """Map places, in order, by a monotone function that is known at some of them."""
+    found = []
+    stretches = iter(pairwise(known))
+    (begin, first), (end, last) = next(stretches)
+    for place in places:
+        while place > end:
+            (begin, first), (end, last) = next(stretches)
+        found.append(first + (place - begin) * (last - first) // max(1, end - begin))
+    return found

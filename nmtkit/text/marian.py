@@ -19,6 +19,7 @@ from nmtkit.text.subword import (
     check_whole,
     load_processor,
     normalized,
+    texts_of,
     unknown_pieces,
     whole_pieces,
     word_ranges,
@@ -174,7 +175,11 @@ class MarianVocabulary:
 
     def word_ranges(self, ids: Sequence[int]) -> list[range]:
         """Return the words of `decode(ids)`, by index from 0, that each token is part of."""
-        return word_ranges(ids, self.piece, self.unknown_ids)
+        return word_ranges(self.texts(ids))
+
+    def texts(self, ids: Sequence[int]) -> list[str]:
+        """Return the text of each token."""
+        return texts_of(ids, self.piece, self.unknown_ids)
 
     def _id_of_text(self, piece: str) -> int:
         """Return the id of a piece; one spelled like the begin or end symbol is unknown."""

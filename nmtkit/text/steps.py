@@ -211,6 +211,10 @@ class Prepared:
         words = words_of_parts(tokens, [*pairwise([0, *ends])])
         return [range(words[one.start].start, words[one.stop - 1].stop) for one in ranges]
 
+    def texts(self, ids: Sequence[int]) -> list[str]:
+        """Return the text of each token, before it is restored."""
+        return self.vocabulary.texts(ids)
+
     def _restored(self, text: str) -> str:
         for step in reversed(self.steps):
             text = step.restore(text)

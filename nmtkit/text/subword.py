@@ -238,13 +238,19 @@ class Subword:
         A space belongs to the word after it; at the end of the text, to the last word. An unknown
         token is decoded with spaces on both sides, so it is a separate word.
         """
-        return word_ranges(ids, self.piece, self.unknown_ids)
+        return word_ranges(self.texts(ids))
+
+    def texts(self, ids: Sequence[int]) -> list[str]:
+        """Return the text of each token."""
+        return texts_of(ids, self.piece, self.unknown_ids)
 
 
-def word_ranges(
+def texts_of(
     ids: Sequence[int], piece: Callable[[int], str], unknown_ids: Collection[int]
-) -> list[range]:
-    """Return the words that each token is part of; see `Subword.word_ranges`.
+) -> list[str]:
+    """Return the text of each token; concatenated, and spaces aside, the decoded text.
+
+    A character in bytes is the text of its last one.
 
     Args:
         ids: the tokens.
@@ -260,7 +266,12 @@ def word_ranges(
             texts[-1] += decoder.decode(b"", final=True)  # half a character
             texts.append(_spelled(index, piece))
     texts[-1] += decoder.decode(b"", final=True)
-    return words_of_parts(texts, word_spans("".join(texts)))[1:]
+    return texts[1:]
+
+
+def word_ranges(texts: Sequence[str]) -> list[range]:
+    """Return the words of a text that each token is part of, given the tokens' texts."""
+    return words_of_parts(texts, word_spans("".join(texts)))
 
 
 def _spelled(index: int, piece: Callable[[int], str]) -> str:
