@@ -20,7 +20,7 @@ from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import PreprocessRecipe, RuntimeConfig, TrainRecipe, Values
 from nmtkit.config.toml import build
 from nmtkit.data.batch import make_batch
-from nmtkit.data.binary import Sequences
+from nmtkit.data.binary import PairIds, Sequences
 from nmtkit.data.prepare import prepare
 from nmtkit.data.sampler import Update
 from nmtkit.errors import ConfigError
@@ -141,7 +141,7 @@ def repeat(bench: Workbench, pairs: Sequence[Sequence[Sequence[int]]]) -> None:
     def stream(start: Start) -> UpdateStream:
         for number in count(start.number + 1):
             following = replace(start, number=number)
-            yield LoadedUpdate(update, following, {0: (source, target)})
+            yield LoadedUpdate(update, following, {0: PairIds(source, target)})
 
     device = bench.context.device
     bench.trainer.loader.close()

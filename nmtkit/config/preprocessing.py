@@ -11,6 +11,9 @@ MIN_ENTRIES = 8
 LARGEST_VOCABULARY = 10_000_000
 """More entries than any language model has; their embeddings of size 512 take 19 GiB."""
 
+LONGEST_LINKED = 65_000
+"""The longest sequence with links, whose places and a tag take 16 bits."""
+
 SENTENCEPIECE = "sentencepiece"
 AUTO = "auto"
 
@@ -91,6 +94,25 @@ class CorpusConfig:
         "Validation text PREFIX.SOURCE and PREFIX.TARGET (or .gz).",
         metavar="PREFIX",
         required=True,
+    )
+    alignments: tuple[str, ...] = setting(
+        (),
+        "File (or .gz) with the word alignment of a training text, links such as 0-0 1-2 per pair, "
+        "for `train --guided-alignment-weight`; one for each --train, in the same order.",
+        metavar="FILE",
+    )
+    alignment_text: tuple[str, ...] = setting(
+        (),
+        "The training text PREFIX.SOURCE and PREFIX.TARGET (or .gz) as tokens between spaces, if "
+        "--alignments count these; one for each --train. Otherwise they count words between "
+        "spaces, and characters in scripts without spaces, of the training text.",
+        metavar="PREFIX",
+    )
+    valid_alignments: str = setting(
+        "",
+        "File (or .gz) with the word alignment of the validation text, for the alignment error "
+        "rate in training; 0p2 is a link that is only possible.",
+        metavar="FILE",
     )
 
 
@@ -225,6 +247,11 @@ class FilterConfig:
         minimum=-1_000_000,
     )
     drop_duplicates: bool = common(False, "Drop pairs that repeat an earlier one.")
+
+
+def has_alignments(config: CorpusConfig) -> bool:
+    """Return whether a text has a word alignment."""
+    return bool(config.alignments or config.valid_alignments)
 
 
 def segmentations(config: VocabularyConfig) -> tuple[str, str]:

@@ -17,11 +17,13 @@ from nmtkit.config.metrics import (
 from nmtkit.config.preprocessing import (
     AUTO,
     LEARNING_SETTINGS,
+    LONGEST_LINKED,
     MIN_ENTRIES,
     SEGMENTATIONS,
     SENTENCEPIECE,
     CorpusConfig,
     VocabularyConfig,
+    has_alignments,
     is_shared,
     segmentations,
     split_tag,
@@ -67,6 +69,7 @@ def _problems(recipe: Recipe) -> Iterator[Problem]:
     yield from declared_effects(recipe)
     if isinstance(recipe, PreprocessRecipe):
         yield from _filters(recipe)
+        yield from _files_of_texts(recipe)
         yield from _corpus(recipe.corpus)
         yield from _vocabulary(recipe)
     if isinstance(recipe, TrainRecipe):
@@ -141,15 +144,33 @@ def _filters(recipe: PreprocessRecipe) -> Iterator[Problem]:
             f"max_ratio ({ratio}) must be at least 1, or 0 to keep all pairs: it is the length of "
             "the longer side divided by that of the shorter",
         )
-    num_scores, num_texts = len(recipe.filters.scores), len(recipe.corpus.train)
-    if num_scores not in (0, num_texts):
-        yield Problem(
-            ("scores", "train"),
-            f"scores: {num_scores} files for {num_texts} texts; give one for each --train, in the "
-            "same order",
-        )
-    if not num_scores:
+    if not recipe.filters.scores:
         yield from without_effect(recipe, ("keep_above",), "without --scores")
+
+
+def _files_of_texts(recipe: PreprocessRecipe) -> Iterator[Problem]:
+    """Yield the problems of settings that have a file for each training text."""
+    corpus, num_texts = recipe.corpus, len(recipe.corpus.train)
+    files = {
+        "scores": recipe.filters.scores,
+        "alignments": corpus.alignments,
+        "alignment_text": corpus.alignment_text,
+    }
+    for name, given in files.items():
+        if len(given) not in (0, num_texts):
+            yield Problem(
+                (name, "train"),
+                f"{name}: {len(given)} files for {num_texts} texts; give one for each --train, in "
+                "the same order",
+            )
+    if not corpus.alignments:
+        yield from without_effect(recipe, ("alignment_text",), "without --alignments")
+    max_length = recipe.filters.max_length
+    if has_alignments(corpus) and max_length > LONGEST_LINKED:
+        yield Problem(
+            ("max_length", "alignments", "valid_alignments"),
+            f"max_length ({max_length}): with alignments it is at most {LONGEST_LINKED}",
+        )
 
 
 def _corpus(config: CorpusConfig) -> Iterator[Problem]:

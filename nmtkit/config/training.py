@@ -127,12 +127,27 @@ class ModelConfig:
         "vocabulary, also the source embedding.",
     )
     output_bias: bool = setting(False, "Add a learned bias to the logits.")
+    alignment_layer: int = setting(
+        0,
+        "Decoder layer, from 1, whose cross-attention has the head that "
+        "--guided-alignment-weight trains; auto = the last but one.",
+        zero="auto",
+        maximum=LARGEST_DEPTH,
+    )
+    alignment_head: int = setting(
+        1, "That head, from 1; alignments are read from it.", minimum=1, maximum=LARGEST_WIDTH
+    )
 
     @property
     def head_sizes(self) -> tuple[int, int]:
         """The sizes d_k and d_v of a head's keys and values."""
         own = self.model_size // self.heads
         return self.key_size or own, self.value_size or own
+
+    @property
+    def trained_head(self) -> tuple[int, int] | None:
+        """Decoder layer and head, from 0, whose cross-attention is trained as an alignment."""
+        return (self.alignment_layer - 1, self.alignment_head - 1) if self.alignment_layer else None
 
     @property
     def longest_sequence(self) -> int:
@@ -143,7 +158,12 @@ class ModelConfig:
 DEFAULT_MAX_TOKENS = 4096
 """Tokens per micro-batch by default, and on a CPU with `auto`."""
 
-MAY_DIFFER_FROM_PARENT = frozenset({"dropout", "attention_dropout", "activation_dropout"})
+MAY_DIFFER_FROM_PARENT = frozenset(
+    {
+        *("dropout", "attention_dropout", "activation_dropout"),
+        *("alignment_layer", "alignment_head"),
+    }
+)
 """Settings of `ModelConfig` that a run may change when it begins with another model's weights."""
 
 MAY_CHANGE_ON_RESUME = frozenset(
@@ -240,6 +260,12 @@ class TrainingConfig:
     )
     label_smoothing: float = setting(
         0.1, "Label smoothing: probability mass spread evenly over the vocabulary.", maximum=0.99
+    )
+    guided_alignment_weight: float = setting(
+        0.0,
+        "Weight of the loss that trains an attention head on the word alignment of the dataset, "
+        "such as 0.05 (`preprocess --alignments`); 0 = off.",
+        maximum=100,
     )
     subword_sampling: str = setting(
         "none",

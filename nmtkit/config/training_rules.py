@@ -5,6 +5,7 @@ nmtkit/training/optimizer.py freezes the parts; `MODIFIERS` in nmtkit/text/noise
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from nmtkit.config.metrics import (
@@ -59,6 +60,7 @@ def training_problems(recipe: TrainRecipe) -> Iterator[Problem]:
             f"{MIN_EMA_DECAY}; give {1 - decay:g} to keep all but {decay}",
         )
     yield from _noise(recipe.training.noise)
+    yield from _guided_alignment(recipe)
     if recipe.engine.deterministic and recipe.engine.compile == "on":
         yield Problem(
             ("compile", "deterministic"),
@@ -114,6 +116,37 @@ def _model(model: ModelConfig) -> Iterator[Problem]:
             f"window ({model.window}) has no effect, as all {model.max_positions} learned "
             f"positions are within it; leave it out, or give less than {whole}",
             is_idle=True,
+        )
+
+
+def with_alignment_head(recipe: TrainRecipe) -> TrainRecipe:
+    """Return a recipe whose model names the layer of the head that is trained as an alignment.
+
+    Source: Garg et al. 2019 (arXiv 1909.02074), who find the fifth of six layers to align best.
+    """
+    model = recipe.model
+    if not recipe.training.guided_alignment_weight or model.alignment_layer:
+        return recipe
+    layer = max(1, model.decoder_layers - 1)
+    return replace(recipe, model=replace(model, alignment_layer=layer))
+
+
+def _guided_alignment(recipe: TrainRecipe) -> Iterator[Problem]:
+    model = recipe.model
+    if not recipe.training.guided_alignment_weight:
+        names = ("alignment_layer", "alignment_head")
+        yield from without_effect(recipe, names, "without --guided-alignment-weight")
+    elif model.alignment_layer > model.decoder_layers:
+        yield Problem(
+            ("alignment_layer", "decoder_layers"),
+            f"alignment_layer ({model.alignment_layer}): the decoder has {model.decoder_layers} "
+            "layers; give one of them",
+        )
+    elif model.alignment_head > model.heads:
+        yield Problem(
+            ("alignment_head", "heads"),
+            f"alignment_head ({model.alignment_head}): a layer has {model.heads} heads; give one "
+            "of them",
         )
 
 

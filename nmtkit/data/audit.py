@@ -86,6 +86,7 @@ class PairCounts:
         read: pairs that were read.
         dropped: dropped pairs by reason, without the reasons of filters that were off.
         source, target: counts of the sides of the kept pairs.
+        linked: kept pairs with links of a word alignment.
         examples: the first few dropped pairs of each reason.
     """
 
@@ -93,6 +94,7 @@ class PairCounts:
     dropped: Mapping[Reason, int]
     source: SideCounts
     target: SideCounts
+    linked: int = 0
     examples: Sequence[Example] = ()
 
     @staticmethod
@@ -116,6 +118,7 @@ class PairCounts:
             },
             self.source + other.source,
             self.target + other.target,
+            self.linked + other.linked,
             first_of_each([*self.examples, *other.examples]),
         )
 
@@ -126,6 +129,7 @@ class PairCounts:
             "dropped": {**self.dropped},
             "source": asdict(self.source),
             "target": asdict(self.target),
+            "linked": self.linked,
             "kept": self.kept,
         }
 
@@ -183,7 +187,13 @@ class Audit:
     def table(self) -> list[str]:
         """Return the lines of a table with the counts of each text."""
         names = [*map(_title, self.texts), self.valid_prefix]
-        return table([*zip(names, [*self.corpora, self.valid], strict=True)], self.unknown_name)
+        counts = [*self.corpora, self.valid]
+        lines = table([*zip(names, counts, strict=True)], self.unknown_name)
+        return lines + [
+            f"{name}: {one.linked} of {one.kept} pairs have a word alignment"
+            for name, one in zip(names, counts, strict=True)
+            if one.linked
+        ]
 
     def examples(self) -> list[str]:
         """Return one line per example of a dropped training pair."""

@@ -5,10 +5,13 @@
     train.00000.*     the first shard, an even sample of the corpus; further shards as needed
     valid.*           ids of the validation pairs, for the validation loss
     valid.source.txt  the validation text, unchanged, one line per pair; also valid.target.txt
+    valid.links.txt   its word alignment, one line per pair, if there is one
 
 Each side of a shard or of the validation pairs has two files. `.source.ids` has the sequences end
 to end, each with the end symbol, as uint16 if the vocabularies allow it, else uint32.
 `.source.offsets` has the start of each sequence and the total, as uint32. All are little-endian.
+With word alignments, `.links.ids` and `.links.offsets` have a sequence per pair in the same form,
+as uint16: the source piece and the target piece of each link, as places in the pair from 0.
 """
 
 import hashlib
@@ -32,13 +35,17 @@ from nmtkit.storage.manifest import missing_file_error, verify_files
 from nmtkit.text.codec import TextCodec
 
 FORMAT = "nmtkit-dataset"
-VERSION = 2
+VERSION = 3
 
 SIDES = ("source", "target")
 TRAIN = "train"
 VALID = "valid"
+LINKS = "links"
 ID_TYPES = {"uint16": "<u2", "uint32": "<u4"}
 """Types of ids on disk by their names in manifest.json."""
+
+LINK_TYPE = "uint16"
+"""The type of links, a name in `ID_TYPES`."""
 
 OFFSET_TYPE = "<u4"
 
@@ -66,6 +73,7 @@ class Contents:
         shards: per shard, the number of training pairs of each corpus, in the order of the file.
         valid_pairs: number of validation pairs with ids.
         valid_lines: number of lines of the validation text.
+        has_links, has_valid_links: whether training and validation pairs have word alignments.
         codec: fingerprint of the codec.
         fingerprint: sha256 of training pairs, codec and weights. With the seed and the
             configuration, these determine the sequence of updates.
@@ -76,6 +84,8 @@ class Contents:
     shards: tuple[tuple[int, ...], ...]
     valid_pairs: int
     valid_lines: int
+    has_links: bool
+    has_valid_links: bool
     codec: str
     fingerprint: str
 
@@ -110,7 +120,7 @@ def side_paths(stem: Path) -> tuple[Path, Path]:
 
 
 def text_path(folder: Path, side: str) -> Path:
-    """Return the path of the validation text of a side."""
+    """Return the path of the validation text of a side, or of its links."""
     return folder / f"{VALID}.{side}.txt"
 
 
@@ -129,8 +139,23 @@ class Sequences:
         return Sequences(ids, lengths)
 
 
+@dataclass(frozen=True)
+class PairIds:
+    """Sentence pairs in memory.
+
+    Attributes:
+        source, target: ids (X,) and (Y,) of the sides, each sequence with its end symbol.
+        links: of each pair, the source piece and the target piece of each link, by target and then
+            by source; None = the pairs have no word alignment.
+    """
+
+    source: Sequences
+    target: Sequences
+    links: Sequences | None = None
+
+
 class Side:
-    """One side of the pairs of a shard, memory-mapped from its files.
+    """One side of the pairs of a shard, or their links, memory-mapped from its files.
 
     Offsets, 4 bytes per sentence, are checked when the files are mapped; opening a dataset maps all
     shards. Ids are checked against their hash and the vocabulary at their first use, because
@@ -147,6 +172,8 @@ class Side:
         id_type: str,
         vocabulary_size: int,
         verify: Callable[[Path], None],
+        *,
+        may_be_empty: bool = False,
     ) -> None:
         """Map a side.
 
@@ -156,6 +183,7 @@ class Side:
             id_type: a name in `ID_TYPES`.
             vocabulary_size: V; every id is smaller.
             verify: raises DamagedError for a file that does not match its hash.
+            may_be_empty: a sequence may have no ids.
 
         Raises:
             DamagedError: the offsets are damaged.
@@ -165,10 +193,11 @@ class Side:
         self._verify = verify
         self._unchecked_ids: Ids = _map(self._ids_path, ID_TYPES[id_type])
         self.offsets: Offsets = _map(offsets_path, OFFSET_TYPE)
+        is_after = np.greater_equal if may_be_empty else np.greater
         are_good = (
             len(self.offsets) == num_sequences + 1
             and self.offsets[0] == 0
-            and (self.offsets[1:] > self.offsets[:-1]).all()
+            and is_after(self.offsets[1:], self.offsets[:-1]).all()
             and self.offsets[-1] == len(self._unchecked_ids)
         )
         if not are_good:
@@ -207,7 +236,7 @@ class Side:
         first = self.offsets[indices].astype(np.int64)
         lengths = self.offsets[indices + 1] - self.offsets[indices]
         ends = np.cumsum(lengths, dtype=np.int64)
-        positions = np.arange(ends[-1]) + np.repeat(first - ends + lengths, lengths)
+        positions = np.arange(int(lengths.sum())) + np.repeat(first - ends + lengths, lengths)
         return Sequences(self.ids[positions], lengths)
 
 
@@ -219,11 +248,18 @@ class Pairs:
         source, target: the sides.
         weight_runs: run-length encoded weights of the pairs: number of pairs, and their occurrences
             per epoch.
+        links: see `PairIds`.
     """
 
     source: Side
     target: Side
     weight_runs: tuple[tuple[int, float], ...]
+    links: Side | None = None
+
+    def take(self, indices: Indices) -> PairIds:
+        """Copy the pairs with the given indices (B,), in that order."""
+        links = None if self.links is None else self.links.take(indices)
+        return PairIds(self.source.take(indices), self.target.take(indices), links)
 
     def __len__(self) -> int:
         return len(self.source)
@@ -264,8 +300,10 @@ class Dataset:
         codec: the codec that made the ids.
         train: the shards of the training pairs.
         num_train_pairs: training pairs of all shards.
+        has_links: whether the training pairs have word alignments.
         valid: validation pairs for the validation loss, without empty or too long ones.
         valid_source, valid_target: the whole validation text, unchanged.
+        valid_links: the word alignment of each of its lines, unchanged; () = there is none.
         fingerprint: see `Contents`.
     """
 
@@ -274,9 +312,11 @@ class Dataset:
     codec: TextCodec
     train: Shards
     num_train_pairs: int
+    has_links: bool
     valid: Pairs
     valid_source: list[str]
     valid_target: list[str]
+    valid_links: Sequence[str]
     fingerprint: str
 
     @staticmethod
@@ -298,17 +338,26 @@ class Dataset:
         def verify(path: Path) -> None:
             verify_files(folder, {"files": {path.name: files[path.name]}})
 
-        def open_part(name: str, weight_runs: Sequence[tuple[int, float]]) -> Pairs:
-            id_type, num_pairs = contents.id_type, sum(length for length, _ in weight_runs)
+        def open_part(
+            name: str, weight_runs: Sequence[tuple[int, float]], has_links: bool
+        ) -> Pairs:
+            num_pairs = sum(length for length, _ in weight_runs)
+
+            def side(kind: str, id_type: str, size: int) -> Side:
+                may_be_empty = kind == LINKS
+                stem = folder / f"{name}.{kind}"
+                return Side(stem, num_pairs, id_type, size, verify, may_be_empty=may_be_empty)
+
             return Pairs(
-                Side(folder / f"{name}.source", num_pairs, id_type, codec.source.size, verify),
-                Side(folder / f"{name}.target", num_pairs, id_type, codec.target.size, verify),
+                side("source", contents.id_type, codec.source.size),
+                side("target", contents.id_type, codec.target.size),
                 tuple(weight_runs),
+                side(LINKS, LINK_TYPE, 2**16) if has_links else None,
             )
 
         def open_shard(number: int) -> Pairs:
             weight_runs = zip(contents.shards[number], contents.weights, strict=True)
-            return open_part(shard_name(number), list(weight_runs))
+            return open_part(shard_name(number), list(weight_runs), contents.has_links)
 
         train = Shards(open_shard, len(contents.shards))
         deque(train, maxlen=0)  # opening a shard checks its offsets
@@ -318,9 +367,15 @@ class Dataset:
             codec=codec,
             train=train,
             num_train_pairs=sum(map(sum, contents.shards)),
-            valid=open_part(VALID, [(contents.valid_pairs, 1.0)]),
+            has_links=contents.has_links,
+            valid=open_part(VALID, [(contents.valid_pairs, 1.0)], contents.has_valid_links),
             valid_source=_read_text(text_path(folder, "source"), contents.valid_lines),
             valid_target=_read_text(text_path(folder, "target"), contents.valid_lines),
+            valid_links=(
+                _read_text(text_path(folder, LINKS), contents.valid_lines)
+                if contents.has_valid_links
+                else ()
+            ),
             fingerprint=contents.fingerprint,
         )
 

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.data.audit import Example, PairCounts, SideCounts, first_of_each
-from nmtkit.data.binary import Sequences
+from nmtkit.data.binary import LINK_TYPE, PairIds, Sequences
 from nmtkit.data.filters import HeldOutText, PairFlags, Reason, drop_reason, reasons_of
 from nmtkit.errors import DataError
 from nmtkit.runtime.workers import Worker, ended_early
 from nmtkit.text.codec import TextCodec, Vocabulary
-from nmtkit.text.corpus import Chunk
+from nmtkit.text.corpus import Chunk, LinkedLine, Pair
+from nmtkit.text.links import Link, check_links, links_of_pieces, parse_links, words_of_pieces
+from nmtkit.text.words import words_of
 
 _REMEDY = "run with fewer workers [--workers]"
 
@@ -29,12 +31,12 @@ class EncodedChunk:
     Attributes:
         corpus: index of its corpus.
         counts: counts of its pairs.
-        shards: source and target of the kept pairs, by shard.
+        shards: the kept pairs, by shard.
     """
 
     corpus: int
     counts: PairCounts
-    shards: dict[int, tuple[Sequences, Sequences]]
+    shards: dict[int, PairIds]
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Encoder:
         tag = self.tags[chunk.corpus]
         dropped = dict.fromkeys(reasons_of(self.filters), 0)
         examples: list[Example] = []
-        kept: dict[int, tuple[list[list[int]], list[list[int]]]] = {}
+        kept: dict[int, list[tuple[list[int], list[int], list[Link]]]] = {}
         for number, (shard, pair) in enumerate(zip(shards, chunk.pairs, strict=True)):
             try:
                 source = self.codec.encode_source(pair[0])
@@ -80,26 +82,55 @@ class Encoder:
             except DataError as error:
                 raise DataError(f"pair {chunk.first + number + 1}: {error}") from None
             sizes = len(source), len(target)
+            links = self._links(chunk.links[number], pair, (source, target)) if chunk.links else []
             reason = drop_reason(pair, sizes, flagged[number], self.filters, self.held_out)
             if reason:
                 dropped[reason] += 1
                 examples.append(Example.of(reason, chunk.line + number, pair))
                 continue
-            sources, targets = kept.setdefault(shard, ([], []))
-            sources.append([*tag, *source] if tag else source)
-            targets.append(target)
-        packed = {
-            shard: (Sequences.pack(sources, self.id_type), Sequences.pack(targets, self.id_type))
-            for shard, (sources, targets) in kept.items()
-        }
+            if tag:
+                source = [*tag, *source]
+                links = [(place + len(tag), other) for place, other in links]
+            kept.setdefault(shard, []).append((source, target, links))
+        packed = {}
+        for shard, pairs in kept.items():
+            sources, targets, links_of_pairs = zip(*pairs, strict=True)
+            links_ids = [[*chain.from_iterable(links)] for links in links_of_pairs]
+            packed[shard] = PairIds(
+                Sequences.pack(sources, self.id_type),
+                Sequences.pack(targets, self.id_type),
+                Sequences.pack(links_ids, LINK_TYPE) if chunk.links else None,
+            )
         counts = PairCounts(
             read=num_pairs,
             dropped=dropped,
-            source=_count([source for source, _ in packed.values()], self.codec.source),
-            target=_count([target for _, target in packed.values()], self.codec.target),
+            source=_count([pairs.source for pairs in packed.values()], self.codec.source),
+            target=_count([pairs.target for pairs in packed.values()], self.codec.target),
+            linked=sum(bool(links) for pairs in kept.values() for _, _, links in pairs),
             examples=first_of_each(examples),
         )
         return EncodedChunk(chunk.corpus, counts, packed)
+
+    def _links(
+        self, line: LinkedLine, pair: Pair, ids: tuple[Sequence[int], Sequence[int]]
+    ) -> list[Link]:
+        """Return the links between the pieces of a pair."""
+        sides = self.codec.source, self.codec.target
+        words = [text.split() for text in line.tokens] if line.tokens else [*map(words_of, pair)]
+        try:
+            links = parse_links(line.text)
+            check_links(links.possible, (len(words[0]), len(words[1])))
+        except DataError as error:
+            raise DataError(f"{line.where}: {error}") from None
+        if not links.sure:
+            return []
+        return links_of_pieces(
+            links.sure,
+            *(
+                words_of_pieces(side, own[:-1], own_words)
+                for side, own, own_words in zip(sides, ids, words, strict=True)
+            ),
+        )
 
 
 def assign_shards(seed: int, first: int, num_pairs: int, num_shards: int) -> NDArray[np.int64]:

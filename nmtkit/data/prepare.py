@@ -15,6 +15,7 @@ from nmtkit.config.preprocessing import (
     SEGMENTATIONS,
     CorpusConfig,
     TrainingText,
+    has_alignments,
     segmentations,
     tags_of,
     training_texts,
@@ -22,7 +23,7 @@ from nmtkit.config.preprocessing import (
 )
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.audit import Audit, PairCounts, unknown_name, valid_filters
-from nmtkit.data.binary import FORMAT, VERSION, Contents, id_type_for
+from nmtkit.data.binary import FORMAT, TRAIN, VALID, VERSION, Contents, id_type_for
 from nmtkit.data.encode import Encoder, encode_in_order
 from nmtkit.data.filters import HeldOutText, PairFlags, Reason, find_duplicates, find_low_scores
 from nmtkit.data.findings import Evidence, Finding, find_all
@@ -37,7 +38,7 @@ from nmtkit.storage.durable import StagedFolder, new_folder
 from nmtkit.storage.json_data import encode
 from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import KINDS, TextCodec
-from nmtkit.text.corpus import CHUNK_PAIRS, Corpus, Pair, chunks
+from nmtkit.text.corpus import CHUNK_PAIRS, Alignment, Corpus, Pair, chunks
 from nmtkit.text.lines import TOO_LONG
 from nmtkit.text.steps import cleaning_of
 
@@ -125,22 +126,35 @@ class _DatasetText:
             )
         valid = _examine(recipe.corpus.valid, recipe, inherited, reporter)
         findings = _reported(find_all(valid), reporter)
+        valid_corpus = valid.corpus
+        if recipe.corpus.valid_alignments:
+            alignment = Alignment.of(valid_corpus, recipe.corpus.valid_alignments, None)
+            valid_corpus = replace(valid_corpus, alignment=alignment)
         texts, corpora = training_texts(recipe.corpus), []
-        for entry, text in zip(recipe.corpus.train, texts, strict=True):
+        for number, (entry, text) in enumerate(zip(recipe.corpus.train, texts, strict=True)):
             _check_is_weight(entry, text, recipe.corpus.source_lang)
             examined = _examine(text.prefix, recipe, inherited, reporter, valid)
             examined = replace(examined, has_other_tag=text.tag != valid_tag(recipe.corpus))
             findings += _reported(find_all(examined), reporter)
-            corpora.append(examined.corpus)
+            corpora.append(_aligned(examined.corpus, number, recipe.corpus, reporter))
         return _DatasetText(
             texts=texts,
             corpora=corpora,
-            valid=valid.corpus,
+            valid=valid_corpus,
             valid_tag=valid_tag(recipe.corpus),
             held_out=_held_out(held_out, reporter),
             low_scores=find_low_scores(recipe.filters, corpora, reporter),
             findings=findings,
         )
+
+
+def _aligned(corpus: Corpus, number: int, config: CorpusConfig, reporter: WorkReporter) -> Corpus:
+    """Return a training text, given its number, with its word alignment, if it has one."""
+    if not config.alignments:
+        return corpus
+    texts = config.alignment_text
+    tokens = _find(texts[number], config, reporter) if texts else None
+    return replace(corpus, alignment=Alignment.of(corpus, config.alignments[number], tokens))
 
 
 def _check_is_weight(entry: str, text: TrainingText, lang: str) -> None:
@@ -221,6 +235,7 @@ def _fill(
     """Write the files of a dataset, and set the fields of its manifest."""
     check_files(recipe.vocabulary)
     inherited = inherited_codec(recipe, reporter.message)
+    _check_alignments(recipe, inherited)
     text = _DatasetText.find(recipe, inherited, reporter)
     if inherited:
         KINDS[inherited.target.kind].check([text.valid, *text.corpora])
@@ -230,7 +245,9 @@ def _fill(
     codec.save(codec_folder)
     encoder = _make_encoder(staged, recipe, text, codec, reporter, sizes)
     weights = [one.weight for one in text.texts]
-    writer = DatasetWriter(staged.path, encoder.id_type, encoder.num_shards, weights)
+    alignments = {TRAIN: recipe.corpus.alignments, VALID: recipe.corpus.valid_alignments}
+    linked = [name for name, given in alignments.items() if given]
+    writer = DatasetWriter(staged.path, encoder.id_type, encoder.num_shards, weights, linked=linked)
     corpora = _write_train(text, encoder, workers, writer, reporter, sizes)
     valid = _write_valid(text, encoder, writer, sizes)
     audit = Audit(text.texts, corpora, text.valid.prefix, valid, unknown_name(codec.segmentation))
@@ -243,6 +260,18 @@ def _fill(
     staged.fields.update(_describe_dataset(recipe, codec, audit, contents))
     staged.fields["findings"] = encode(findings)
     return audit
+
+
+def _check_alignments(recipe: PreprocessRecipe, inherited: TextCodec | None) -> None:
+    """Raise ConfigError if there are alignments, and the target is no text."""
+    name = segmentations(recipe.vocabulary)[1]
+    kind = inherited.target.kind if inherited else SEGMENTATIONS[name].vocabulary
+    target_type = KINDS[kind].target_type
+    if has_alignments(recipe.corpus) and target_type != "text":
+        raise ConfigError(
+            f"alignments link words, and the target side is {target_type}; leave out --alignments "
+            "and --valid-alignments [corpus.alignments]"
+        )
 
 
 def _make_codec(recipe: PreprocessRecipe, text: _DatasetText, reporter: WorkReporter) -> TextCodec:
@@ -302,8 +331,8 @@ def _write_train(
         reporter.counting("encoded", "pairs", num_pairs) as counting,
     ):
         for encoded in encoded_chunks:
-            for shard, (source, target) in encoded.shards.items():
-                writer.add(shard, encoded.corpus, source, target)
+            for shard, pairs in encoded.shards.items():
+                writer.add(shard, encoded.corpus, pairs)
             counts[encoded.corpus] += encoded.counts
             counting.add(encoded.counts.read)
     total = sum(counts, PairCounts.none())
@@ -321,20 +350,22 @@ def _write_valid(
     """Write the validation text, and the ids of its pairs that are not empty or too long."""
     valid, tag = text.valid, text.valid_tag
     writer.write_valid_text(_tagged(tag, pair) for pair in valid.pairs() if TOO_LONG not in pair)
+    if valid.alignment:
+        lines = zip(valid.pairs(), valid.alignment.lines(), strict=True)
+        writer.write_valid_links(line.text for pair, line in lines if TOO_LONG not in pair)
     encoder = replace(
         encoder,
         filters=valid_filters(encoder.filters),
         held_out=HeldOutText.of(()),
         flags={},
-        tags=((),),
+        tags=(tuple(encoder.codec.source.encode(tag)),),
         num_shards=1,
     )
     counts = PairCounts.none()
     for chunk in chunks([valid], sizes.chunk):
-        # The ids are those of the stored text, which translation in training encodes.
-        encoded = encoder.encode(replace(chunk, pairs=[_tagged(tag, one) for one in chunk.pairs]))
-        for source, target in encoded.shards.values():
-            writer.add_valid(source, target)
+        encoded = encoder.encode(chunk)
+        for pairs in encoded.shards.values():
+            writer.add_valid(pairs)
         counts += encoded.counts
     if not counts.kept:
         raise DataError(

@@ -1,18 +1,20 @@
 """Writer of the files of a dataset, whose memory use does not grow with them."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from nmtkit.data.binary import (
+    LINKS,
     OFFSET_TYPE,
     SIDES,
     TRAIN,
     VALID,
     Contents,
+    PairIds,
     Sequences,
     fingerprint_of,
     shard_name,
@@ -39,6 +41,7 @@ class DatasetWriter:
         weights: Sequence[float],
         max_buffered_bytes: int = MAX_BUFFERED_BYTES,
         max_tokens: int = MAX_TOKENS,
+        linked: Collection[str] = (),
     ) -> None:
         """Begin a dataset.
 
@@ -49,6 +52,7 @@ class DatasetWriter:
             weights: weight of each corpus, see `Contents`.
             max_buffered_bytes: most bytes that stay in memory between two calls, of many shards.
             max_tokens: most tokens of one side of a shard.
+            linked: which pairs have word alignments, of `TRAIN` and `VALID`.
         """
         self._folder = folder
         self._id_type = id_type
@@ -56,13 +60,14 @@ class DatasetWriter:
         wanted = max(MIN_BUFFERED_BYTES, num_shards * BUFFERED_BYTES_PER_SHARD)
         self._max_buffered_bytes = min(wanted, max_buffered_bytes)
         self._max_tokens = max_tokens
-        self._valid = self._sides(VALID)
-        self._shards = [self._sides(shard_name(number)) for number in range(num_shards)]
+        self._linked = linked
+        self._valid = self._sides(VALID, VALID in linked)
+        self._shards = [self._sides(shard_name(n), TRAIN in linked) for n in range(num_shards)]
         self._num_pairs = [[0] * len(weights) for _ in range(num_shards)]
         self._num_valid_lines = 0
         self._num_buffered = 0
 
-    def add(self, shard: int, corpus: int, source: Sequences, target: Sequences) -> None:
+    def add(self, shard: int, corpus: int, pairs: PairIds) -> None:
         """Append pairs to a shard; corpora must come in their order.
 
         Raises:
@@ -70,12 +75,17 @@ class DatasetWriter:
         """
         num_pairs = self._num_pairs[shard]
         assert not any(num_pairs[corpus + 1 :]), f"corpus {corpus} after a later one"
-        num_pairs[corpus] += len(source.lengths)
-        self._add(self._shards[shard], source, target)
+        num_pairs[corpus] += len(pairs.source.lengths)
+        self._add(self._shards[shard], pairs)
 
-    def add_valid(self, source: Sequences, target: Sequences) -> None:
+    def add_valid(self, pairs: PairIds) -> None:
         """Append validation pairs."""
-        self._add(self._valid, source, target)
+        self._add(self._valid, pairs)
+
+    def write_valid_links(self, lines: Iterable[str]) -> None:
+        """Write the word alignment of the validation text."""
+        with text_path(self._folder, LINKS).open("wb") as file:
+            file.writelines(f"{line}\n".encode() for line in lines)
 
     def write_valid_text(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Write the validation text."""
@@ -100,15 +110,19 @@ class DatasetWriter:
             shards=shards,
             valid_pairs=self._valid[0].num_sequences,
             valid_lines=self._num_valid_lines,
+            has_links=TRAIN in self._linked,
+            has_valid_links=VALID in self._linked,
             codec=codec.fingerprint,
             fingerprint=fingerprint_of(codec.fingerprint, hashes, self._weights, shards),
         )
 
-    def _sides(self, name: str) -> list["_SideWriter"]:
-        return [_SideWriter(self._folder / f"{name}.{side}", self._max_tokens) for side in SIDES]
+    def _sides(self, name: str, has_links: bool) -> list["_SideWriter"]:
+        kinds = (*SIDES, LINKS) if has_links else SIDES
+        return [_SideWriter(self._folder / f"{name}.{kind}", self._max_tokens) for kind in kinds]
 
-    def _add(self, sides: list["_SideWriter"], source: Sequences, target: Sequences) -> None:
-        self._num_buffered += sides[0].add(source) + sides[1].add(target)
+    def _add(self, sides: list["_SideWriter"], pairs: PairIds) -> None:
+        parts = filter(None, (pairs.source, pairs.target, pairs.links))
+        self._num_buffered += sum(side.add(part) for side, part in zip(sides, parts, strict=True))
         if self._num_buffered > self._max_buffered_bytes:
             self._flush()
 

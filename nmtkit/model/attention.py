@@ -8,10 +8,12 @@ Shapes: X, Y packed source, target tokens; B sentences; W rows of a sentence; T,
 source; D model size; H heads; K, U key and value size of a head.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from nmtkit.model.kernels.attend import (
@@ -155,6 +157,29 @@ class CrossAttention(nn.Module):
         """Compute the attention weights (B, H, T, S) of `forward`; same arguments."""
         return attention_weights(self._project(x, layout, memory), self.heads, FULL)
 
+    def log_weights(self, x: Tensor, layout: Layout, memory: Packed, head: int) -> Tensor:
+        """Compute the logarithms of the weights of one head, in float32 or better.
+
+        Args:
+            x, layout, memory: as for `forward`.
+            head: the head, from 0.
+
+        Returns:
+            (Y, S): a row per target position; -inf where the source sequence has no token.
+        """
+        size = self.sizes[0] // self.heads
+        rows = slice(head * size, (head + 1) * size)
+        query, key = (
+            nn.functional.linear(inputs, one.weight[rows], one.bias[rows])
+            for inputs, one in ((x, self.query), (memory.values, self.key_value))
+        )
+        dtype = torch.promote_types(query.dtype, torch.float32)
+        queries, keys = layout.unpack(query).to(dtype), memory.layout.unpack(key).to(dtype)
+        with torch.autocast(x.device.type, enabled=False):
+            scores = (queries * size**-0.5) @ keys.mT  # (B, T, K) and (B, S, K) -> (B, T, S)
+        scores = scores.masked_fill(~memory.layout.mask[:, None], -math.inf)
+        return layout.pack(scores.log_softmax(-1))
+
     def _project(self, x: Tensor, layout: Layout, memory: Packed) -> tuple[Projection, Projection]:
         query = Projection(self.query(x), layout, self.sizes[:1])
         return query, Projection(self.key_value(memory.values), memory.layout, self.sizes)
@@ -162,18 +187,31 @@ class CrossAttention(nn.Module):
 
 @contextmanager
 def recorded_weights(attention: SelfAttention | CrossAttention) -> Iterator[list[Tensor]]:
-    """Record the weights (B, H, T, S) of each forward pass of an attention within the context.
+    """Record the weights (B, H, T, S) of each forward pass of an attention within the context."""
+    with recorded(attention, attention.weights) as weights:
+        yield weights
 
-    They are computed in addition to the pass; its output stays the same.
+
+@contextmanager
+def recorded(
+    attention: SelfAttention | CrossAttention, compute: Callable[..., Tensor]
+) -> Iterator[list[Tensor]]:
+    """Record what a function returns for each forward pass of an attention within the context.
+
+    It is computed in addition to the pass, whose output stays the same.
+
+    Args:
+        attention: the attention.
+        compute: has the arguments of its `forward`.
     """
-    recorded: list[Tensor] = []
+    results: list[Tensor] = []
 
     def record(_: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-        recorded.append(attention.weights(*arguments, **named))
+        results.append(compute(*arguments, **named))
 
     handle = attention.register_forward_pre_hook(record, with_kwargs=True)
     try:
-        yield recorded
+        yield results
     finally:
         handle.remove()
 

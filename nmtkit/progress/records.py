@@ -63,6 +63,7 @@ class TrainingRecord:
         loss: training objective, which is label-smoothed, in nats per target token.
         nll: negative log-likelihood without smoothing, in nats per target token; perplexity is
             its exp.
+        alignment_loss: loss of --guided-alignment-weight, in nats per target token; None = it is 0.
         learning_rate, gradient_norm: of the last update.
         tokens_per_second: source and target tokens, end symbols counted.
         num_source_tokens, num_target_tokens: tokens of the updates.
@@ -83,6 +84,11 @@ class TrainingRecord:
     loss: float = shown("loss={:.4f}", "loss {:.4f}")
     nll: float = shown("nll={:.4f}", "nll {:.4f} nats/token")
     perplexity: float = shown("perplexity={:.2f}", "perplexity {:.2f}")
+    alignment_loss: float | None = shown(
+        lambda loss: "" if loss is None else f"alignment_loss={loss:.4f}",
+        lambda loss: "" if loss is None else f"alignment loss {loss:.4f}",
+        default=None,
+    )
     learning_rate: float = shown("lr={:.3e}", "lr {:.3e}")
     gradient_norm: float = shown("gradient_norm={:.3f}", "gradient norm {:.3f}")
     tokens_per_second: float = shown(

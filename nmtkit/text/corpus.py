@@ -4,11 +4,11 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 
 from nmtkit.errors import ConfigError, DataError
-from nmtkit.text.lines import read_pair, resolve
+from nmtkit.text.lines import count_lines, read_lines, read_pair, resolve
 
 Pair = tuple[str, str]
 Watch = Callable[[str, Iterator[Pair]], AbstractContextManager[Iterable[Pair]]]
@@ -31,6 +31,7 @@ class Corpus:
         prefix: their path without the suffix of the language.
         source, target: their paths.
         num_pairs: number of lines of each file.
+        alignment: its word alignment, if it has one.
         states: inode, size in bytes and time of change of each file, when it was found.
     """
 
@@ -39,6 +40,7 @@ class Corpus:
     target: Path
     num_pairs: int
     states: tuple[tuple[int, int, int], ...]
+    alignment: "Alignment | None" = None
 
     @staticmethod
     def find(
@@ -84,6 +86,59 @@ class Corpus:
             )
 
 
+@dataclass(frozen=True)
+class Alignment:
+    """The word alignment of a corpus.
+
+    Attributes:
+        path: a file with the links of each pair.
+        tokens: the corpus in the tokenisation that the links count; None = they count its words.
+    """
+
+    path: Path
+    tokens: Corpus | None
+
+    @staticmethod
+    def of(corpus: Corpus, name: str, tokens: Corpus | None) -> "Alignment":
+        """Return the alignment in a file.
+
+        Raises:
+            ConfigError: the file cannot be read.
+            DataError: it or the tokens have another number of lines than the corpus.
+        """
+        numbers = {name: count_lines(Path(name))}
+        if tokens:
+            numbers[str(tokens.source)] = tokens.num_pairs
+        for other, number in numbers.items():
+            if number != corpus.num_pairs:
+                raise DataError(
+                    f"{other} has {number} lines, and {corpus.source} {corpus.num_pairs}; line n "
+                    "of one must belong to line n of the other"
+                )
+        return Alignment(Path(name), tokens)
+
+    def lines(self) -> "Iterator[LinkedLine]":
+        """Yield the line of each pair."""
+        tokens = self.tokens.pairs() if self.tokens else repeat(None)
+        for number, (line, pair) in enumerate(zip(read_lines(self.path), tokens, strict=False), 1):
+            yield LinkedLine(f"{self.path}:{number}", line, pair)
+
+
+@dataclass(frozen=True)
+class LinkedLine:
+    """The word alignment of a pair.
+
+    Attributes:
+        where: the file and line, for messages.
+        text: its links, as they are written.
+        tokens: source and target in the tokenisation that the links count; None = they count words.
+    """
+
+    where: str
+    text: str
+    tokens: Pair | None
+
+
 def _state(path: Path) -> tuple[int, int, int]:
     """Return what differs after any change of a file; zeros if it is gone."""
     try:
@@ -112,12 +167,14 @@ class Chunk:
         first: number of the first pair over all corpora, from 0.
         line: line number of the first pair in its corpus, from 1.
         pairs: at least one pair.
+        links: the word alignment of each pair, or none.
     """
 
     corpus: int
     first: int
     line: int
     pairs: list[Pair]
+    links: Sequence[LinkedLine] = ()
 
 
 def chunks(
@@ -128,17 +185,19 @@ def chunks(
     """Split corpora into chunks; the last pair of each may exceed `max_characters`."""
     num_before = 0
     for index, corpus in enumerate(corpora):
+        links = corpus.alignment.lines() if corpus.alignment else repeat(None)
         pairs: list[Pair] = []
+        linked: list[LinkedLine] = []
         line, num_characters = 1, 0
-        for source_line, target_line in corpus.pairs():
-            pairs.append((source_line, target_line))
-            num_characters += len(source_line) + len(target_line)
-            if len(pairs) == max_pairs or num_characters > max_characters:
-                yield Chunk(index, num_before + line - 1, line, pairs)
+        for number, (pair, of_pair) in enumerate(zip(corpus.pairs(), links, strict=False), 1):
+            pairs.append(pair)
+            linked += [of_pair] if of_pair else []
+            num_characters += sum(map(len, pair))
+            is_full = len(pairs) == max_pairs or num_characters > max_characters
+            if is_full or number == corpus.num_pairs:
+                yield Chunk(index, num_before + line - 1, line, pairs, linked)
                 line += len(pairs)
-                pairs, num_characters = [], 0
-        if pairs:
-            yield Chunk(index, num_before + line - 1, line, pairs)
+                pairs, linked, num_characters = [], [], 0
         num_before += corpus.num_pairs
 
 

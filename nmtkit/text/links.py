@@ -7,14 +7,15 @@ has the words of each piece.
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Protocol
 
 from nmtkit.errors import DataError
-from nmtkit.text.words import words_of_parts
+from nmtkit.text.words import words_of_spans
 
 Link = tuple[int, int]
 """Indices of a source word and a target word, from 0."""
@@ -104,7 +105,7 @@ def words_of_pieces(vocabulary: Spelling, ids: Sequence[int], words: Sequence[st
     if "".join(texts) != "".join(bare):
         bare = [_bare(vocabulary.normalize(word)) for word in words]
     spans = [*pairwise(accumulate(map(len, bare), initial=0))]
-    return words_of_parts(_split_alike("".join(bare), texts), spans)
+    return words_of_spans(_spans_alike("".join(bare), texts), spans)
 
 
 def links_of_pieces(
@@ -132,28 +133,31 @@ def _bare(text: str) -> str:
     return "".join(text.split()).casefold()
 
 
-def _split_alike(text: str, parts: Sequence[str]) -> list[str]:
-    """Split a text where the parts of an alike text end."""
+def _spans_alike(text: str, parts: Sequence[str]) -> list[tuple[int, int]]:
+    """Return where in a text the parts of an alike text begin and end.
+
+    What the other text lacks is in no part.
+    """
     other = "".join(parts)
-    cuts = [*accumulate(map(len, parts))]
-    if text != other:
-        # Places in the other text to places in this one; between them, in proportion.
-        known = [(0, 0)]
-        if max(len(text), len(other)) <= _LONGEST_COMPARED:
-            for block in SequenceMatcher(None, other, text, autojunk=False).get_matching_blocks():
-                known += [(block.a, block.b), (block.a + block.size, block.b + block.size)]
-        known.append((len(other), len(text)))
-        cuts = _interpolated(cuts, known)
-    return [text[start:end] for start, end in pairwise([0, *cuts])]
+    # Places in the other text and in this one; between them, places are in proportion.
+    known = [(0, 0), (len(other), len(text))]
+    if text != other and max(len(text), len(other)) <= _LONGEST_COMPARED:
+        blocks = SequenceMatcher(None, other, text, autojunk=False).get_matching_blocks()
+        ends = ((one.a + one.size, one.b + one.size) for one in blocks)
+        known = [known[0], *chain(*zip(((one.a, one.b) for one in blocks), ends, strict=True))]
+    places = [place for place, _ in known]
+    return [
+        (
+            _image(begin, known, bisect_right(places, begin) - 1),
+            _image(end, known, bisect_left(places, end) - 1),
+        )
+        for begin, end in pairwise(accumulate(map(len, parts), initial=0))
+    ]
 
 
-def _interpolated(places: Sequence[int], known: Sequence[tuple[int, int]]) -> list[int]:
-    """Map places, in order, by a monotone function that is known at some of them."""
-    found = []
-    stretches = iter(pairwise(known))
-    (begin, first), (end, last) = next(stretches)
-    for place in places:
-        while place > end:
-            (begin, first), (end, last) = next(stretches)
-        found.append(first + (place - begin) * (last - first) // max(1, end - begin))
-    return found
+def _image(place: int, known: Sequence[tuple[int, int]], index: int) -> int:
+    """Return the image of a place after a known one, whose index is given."""
+    (begin, first), (end, last) = (
+        known[max(0, min(n, len(known) - 1))] for n in (index, index + 1)
+    )
+    return first + (place - begin) * (last - first) // (end - begin) if end > begin else last

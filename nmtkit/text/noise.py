@@ -43,7 +43,7 @@ class EditableText:
             characters, or its vocabulary was not the one that segmented it. Also if entries that
             stay whole are within it.
         """
-        first = self._end_of_symbols(ids)
+        first = self.num_symbols(ids)
         rest = [*ids[first:-1]]
         text = self._vocabulary.decode(rest)
         is_exact = text and self._vocabulary.encode(text) == rest
@@ -62,11 +62,7 @@ class EditableText:
         ids = self._vocabulary.encode(text)
         return [*symbols, *ids, EOS_ID] if ids and self._is_plain(ids) else None
 
-    def _is_plain(self, ids: Sequence[int]) -> bool:
-        """Return whether ids are of text alone."""
-        return UNK_ID not in ids and self._whole.isdisjoint(ids)
-
-    def _end_of_symbols(self, ids: Sequence[int]) -> int:
+    def num_symbols(self, ids: Sequence[int]) -> int:
         """Return the number of ids of the tags and language symbols at the beginning."""
         end = 0
         while self._whole:
@@ -76,6 +72,10 @@ class EditableText:
                 break
             end = place + 1
         return end
+
+    def _is_plain(self, ids: Sequence[int]) -> bool:
+        """Return whether ids are of text alone."""
+        return UNK_ID not in ids and self._whole.isdisjoint(ids)
 
 
 def whole_entries(vocabulary: object) -> frozenset[int]:
@@ -115,14 +115,11 @@ class Texts:
 
     Attributes:
         source, target: a line each.
-        links: its word alignment, pairs of a source word and a target word, from 0; None =
-            unknown, as for all pairs of a dataset today.
         source_lang: language of the source, as the dataset names it.
     """
 
     source: str
     target: str
-    links: frozenset[tuple[int, int]] | None = None
     source_lang: str = ""
 
 

@@ -123,10 +123,17 @@ def words_of_parts(parts: Sequence[str], spans: Sequence[tuple[int, int]]) -> li
         parts: concatenated, the text.
         spans: the text's `word_spans`.
     """
+    return words_of_spans(pairwise(accumulate(map(len, parts), initial=0)), spans)
+
+
+def words_of_spans(
+    parts: Iterable[tuple[int, int]], spans: Sequence[tuple[int, int]]
+) -> list[range]:
+    """Return the words of each part of a text, given where the parts begin and end, in order."""
     starts, ends = [start for start, _ in spans], [end for _, end in spans]
     last = max(0, len(spans) - 1)
     found = []
-    for begin, end in pairwise(accumulate(map(len, parts), initial=0)):
+    for begin, end in parts:
         first = min(bisect_right(ends, begin), last)
         found.append(range(first, max(first + 1, bisect_left(starts, end))))
     return found

@@ -14,7 +14,7 @@ from nmtkit.config.training import TrainingConfig
 from nmtkit.data.sampler import Update
 from nmtkit.model.cost import Workload
 from nmtkit.progress.records import TrainingRecord
-from nmtkit.training.objective import LOSSES, NLL
+from nmtkit.training.objective import GUIDED_ALIGNMENT, LOSSES, NLL
 from nmtkit.training.state import Progress
 from nmtkit.units import SECONDS_PER_MINUTE, perplexity
 
@@ -148,6 +148,9 @@ class Meter:
             loss=sums[LOSS] / num_target,
             nll=nll,
             perplexity=perplexity(nll),
+            alignment_loss=(
+                sums[GUIDED_ALIGNMENT] / num_target if self.config.guided_alignment_weight else None
+            ),
             learning_rate=learning_rate,
             gradient_norm=self._results[-1][-1],
             tokens_per_second=(num_source + num_target) / elapsed,

@@ -14,9 +14,11 @@ from torch import Tensor, nn
 
 from nmtkit.config.training import TrainingConfig
 from nmtkit.data.batch import Batch
+from nmtkit.model.attention import recorded
 from nmtkit.model.cost import chunk_size
 from nmtkit.model.kernels.cross_entropy import smoothed_cross_entropy, softmax_in_place
 from nmtkit.model.transformer import Transformer
+from nmtkit.packed import Packed
 
 BIAS_COLUMNS = 8
 """Columns by which the output bias widens the output projection in the loss."""
@@ -42,13 +44,19 @@ def num_target_tokens(batch: Batch) -> int:
 
 
 NLL = "nll"
+GUIDED_ALIGNMENT = "guided_alignment"
 
 LOSSES = {
     "cross_entropy": Loss(weight=lambda _: 1.0, count=num_target_tokens),
     NLL: Loss(weight=lambda _: 0.0, count=num_target_tokens),
+    GUIDED_ALIGNMENT: Loss(
+        weight=lambda config: config.guided_alignment_weight, count=num_target_tokens
+    ),
 }
-"""The sums of a batch by name, in nats: cross-entropy with smoothed targets, and the negative
-log-likelihood without smoothing, whose mean gives the perplexity."""
+"""The sums of a batch by name, in nats: cross-entropy with smoothed targets; the negative
+log-likelihood without smoothing, whose mean gives the perplexity; and over the target pieces with
+links, the negative mean of the log-weights of their links in the attention head of alignments, when
+they are predicted. Source of the last: Garg et al. 2019 (arXiv 1909.02074), equation 2."""
 
 
 class Losses(NamedTuple):
@@ -104,7 +112,7 @@ class Objective(nn.Module):
             weight.device.type, self.low_precision, enabled=self.low_precision is not None
         ):
             memory = self.model.encode(batch.source)
-            hidden = self.model.decode(batch.target_in, memory)
+            hidden, guided_alignment = self._decode(batch, memory)
         if self.model.output_bias is not None:
             # A bias is one more column of weights, for a hidden feature that is always 1. Columns
             # of zeros keep rows aligned for tensor cores.
@@ -119,7 +127,7 @@ class Objective(nn.Module):
             self.chunk_tokens,
             self.softmax,
         )
-        sums = {"cross_entropy": cross_entropy, NLL: nll}
+        sums = {"cross_entropy": cross_entropy, NLL: nll, GUIDED_ALIGNMENT: guided_alignment}
         scales = {name: counts[NLL] / max(1, counts[name]) for name in counts} if counts else {}
         terms = [
             sums[name] * (factor * scales.get(name, 1.0))
@@ -128,3 +136,17 @@ class Objective(nn.Module):
         ]
         loss = torch.stack(terms).sum()
         return Losses(loss, {name: one.detach() for name, one in sums.items()})
+
+    def _decode(self, batch: Batch, memory: Packed) -> tuple[Tensor, Tensor]:
+        """Return the hidden vectors (Y, D) of a batch, and the loss () of its links."""
+        model, links, trained = self.model, batch.links, self.model.config.trained_head
+        if links is None or trained is None or not self.factors[GUIDED_ALIGNMENT]:
+            return model.decode(batch.target_in, memory), memory.values.new_zeros(())
+        layer, head = trained
+        attention = model.decoder[layer].memory_attention
+        with recorded(attention, lambda x, **_: x) as inputs:
+            hidden = model.decode(batch.target_in, memory)
+        # Not within the pass, which activation checkpointing repeats.
+        log_weights = attention.log_weights(inputs[0], batch.target_in.layout, memory, head)
+        of_links = log_weights[links.targets, links.sources]
+        return hidden, -(of_links * links.weights).sum()

@@ -21,6 +21,7 @@ import torch
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import ModelConfig
+from nmtkit.config.training_rules import with_alignment_head
 from nmtkit.data.batch import eos_batch, make_batch
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import check_budget, epoch_tokens
@@ -91,6 +92,7 @@ def train(
             LostRankError, ReportedElsewhereError: see `Trainer.fit`.
     """
     end_with_launcher()
+    recipe = with_alignment_head(recipe)
     device = set_up(recipe.runtime)
     if recipe.engine.deterministic:
         make_deterministic()
@@ -241,6 +243,13 @@ def open_dataset(recipe: TrainRecipe, data_dir: Path) -> Dataset:
         DamagedError: the dataset is damaged.
     """
     dataset = Dataset.open(data_dir)
+    weight = recipe.training.guided_alignment_weight
+    if weight and not dataset.has_links:
+        raise ConfigError(
+            f"guided_alignment_weight ({weight}) needs word alignments, and {data_dir} has none; "
+            "make it with `nmtkit preprocess --alignments`, or leave the weight out "
+            "[training.guided_alignment_weight]"
+        )
     check_budget(dataset.train, recipe.training.update_tokens)
     check_positions(recipe, dataset)
     TrainingText.of(recipe, dataset)  # errors are those of the recipe

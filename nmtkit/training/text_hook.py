@@ -3,6 +3,7 @@
 A drawn pair passes these steps in `TrainingText.read`: stored ids; text; joined to the text of a
 second pair; changed by modifiers; ids; segmented at random. A step that makes it too long, or that
 its vocabulary does not allow, is left out. All other pairs keep their stored ids and cost nothing.
+Links of the stored pieces become links of the pieces at the same places of the new text.
 
 The draws of an update follow from (seed, update) for all of its pairs, before they are split into
 micro-batches; the segmentation of a pair follows from (seed, update, pair, side). So ranks,
@@ -21,9 +22,10 @@ from numpy.typing import NDArray
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training_rules import JOIN_LINES, noise_probabilities
-from nmtkit.data.binary import SIDES, Dataset, Indices, Pairs, Sequences
+from nmtkit.data.binary import SIDES, Dataset, Indices, PairIds, Pairs, Sequences
 from nmtkit.errors import ConfigError
 from nmtkit.text.codec import TextCodec, Vocabulary
+from nmtkit.text.links import Link, links_of_pieces, words_of_pieces
 from nmtkit.text.noise import MODIFIERS, SOURCE_MODIFIERS, EditableText, Texts, join
 from nmtkit.text.steps import innermost
 from nmtkit.text.subword import Subword
@@ -88,6 +90,7 @@ class TrainingText:
         source_lang: language of the source.
         sides: the text of source and target; nothing without noise.
         samplers: of source and target; None = the side is not sampled.
+        vocabularies: of source and target, for links; None = links are not read.
         seed: seed of the run.
         longest: largest number of tokens per sequence, end symbol included.
     """
@@ -96,6 +99,7 @@ class TrainingText:
     source_lang: str
     sides: Sequence[EditableText]
     samplers: Sequence[SubwordSampler | None]
+    vocabularies: tuple[Vocabulary, Vocabulary] | None
     seed: int
     longest: int
 
@@ -109,12 +113,14 @@ class TrainingText:
         """
         codec, probabilities = dataset.codec, noise_probabilities(recipe.training.noise)
         _check_noise(probabilities, codec)
-        vocabularies = (codec.source, codec.target) if probabilities else ()
+        vocabularies = codec.source, codec.target
+        has_links = recipe.training.guided_alignment_weight > 0
         return TrainingText(
             probabilities,
             source_lang=codec.source_lang,
-            sides=[EditableText(vocabulary) for vocabulary in vocabularies],
+            sides=[EditableText(one) for one in vocabularies] if probabilities else [],
             samplers=_make_samplers(recipe, codec),
+            vocabularies=vocabularies if has_links else None,
             seed=recipe.seed.seed,
             longest=min(recipe.training.update_tokens, recipe.model.longest_sequence),
         )
@@ -143,7 +149,7 @@ class TrainingText:
             return lines
         return self._in_pairs(shard, lines, self._draw(update, JOIN_LINES, len(indices)))
 
-    def read(self, shard: Pairs, lines: Lines, update: int) -> tuple[Sequences, Sequences]:
+    def read(self, shard: Pairs, lines: Lines, update: int) -> PairIds:
         """Read lines of an update.
 
         Args:
@@ -152,34 +158,70 @@ class TrainingText:
             update: its number.
 
         Returns:
-            Source ids and target ids; those of two pairs that cannot be joined are two sequences.
+            The pairs; two that cannot be joined are two.
         """
-        source, target = shard.source.take(lines.first), shard.target.take(lines.first)
+        stored = (shard if self.vocabularies else replace(shard, links=None)).take(lines.first)
         has_noise = (lines.second != _NO_PAIR) | lines.draws.any(axis=0)
         places = np.flatnonzero(has_noise | any(self.samplers))
         if not len(places):
-            return source, target
+            return stored
         drawn = lines.at(places)
         members = zip(drawn.first.tolist(), drawn.second.tolist(), strict=True)
         new = [
             self._read_line(shard, indices, draws, update)
             for indices, draws in zip(members, drawn.draws.T.tolist(), strict=True)
         ]
-        return (
-            _replaced(source, places, [[ids for ids, _ in line] for line in new]),
-            _replaced(target, places, [[ids for _, ids in line] for line in new]),
+        parts = (stored.source, stored.target, *([stored.links] if stored.links else []))
+        return PairIds(
+            *(
+                _replaced(part, places, [[ids[n] for ids in line] for line in new])
+                for n, part in enumerate(parts)
+            ),
+            *([] if stored.links else [None]),
         )
 
     def _read_line(
         self, shard: Pairs, indices: tuple[int, int], draws: Sequence[int], update: int
-    ) -> list[BothIds]:
-        """Return the ids of a line: one pair; or two, if they cannot be joined."""
+    ) -> list[list[list[int]]]:
+        """Return the ids and links of a line: one pair; or two, if they cannot be joined."""
         members = [index for index in indices if index != _NO_PAIR]
         stored = [[side[i].tolist() for side in (shard.source, shard.target)] for i in members]
         drawn = {name: n for name, n in zip(self._modifiers, draws, strict=True) if n}
         noised = self._noised(stored, drawn) if drawn or len(stored) > 1 else stored
         # Of two joined pairs, the first one seeds the segmentation.
-        return [self._sampled(i, ids, update) for i, ids in zip(members, noised, strict=False)]
+        sampled = [self._sampled(i, ids, update) for i, ids in zip(members, noised, strict=False)]
+        sources = [members] if len(noised) < len(members) else [[index] for index in members]
+        return [
+            [*ids, self._links_of(shard, own, ids)]
+            for ids, own in zip(sampled, sources, strict=True)
+        ]
+
+    def _links_of(self, shard: Pairs, members: Sequence[int], ids: BothIds) -> list[int]:
+        """Return the links of a line.
+
+        Args:
+            shard: the shard of its pairs.
+            members: the pair of which it is made, or the two that were joined.
+            ids: its ids, with end symbols.
+        """
+        if self.vocabularies is None or shard.links is None:
+            return []
+        texts: list[list[str]] = [[], []]
+        links: list[Link] = []
+        for index in members:
+            offsets = []
+            for n, side in enumerate((shard.source, shard.target)):
+                own = side[index].tolist()
+                num_left_out = self.sides[n].num_symbols(own) if texts[n] else 0
+                offsets.append(len(texts[n]) - num_left_out)
+                texts[n] += self.vocabularies[n].texts(own[num_left_out:-1])
+            stored = shard.links[index].reshape(-1, 2).tolist()
+            links += [(source + offsets[0], target + offsets[1]) for source, target in stored]
+        stored_pieces = (
+            words_of_pieces(vocabulary, own[:-1], stored_texts)
+            for vocabulary, own, stored_texts in zip(self.vocabularies, ids, texts, strict=True)
+        )
+        return [*chain.from_iterable(links_of_pieces(links, *stored_pieces))]
 
     def _noised(self, stored: list[BothIds], draws: Mapping[str, int]) -> list[BothIds]:
         """Return one pair or two with their noise, joined if they are two.

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.data.binary import Dataset, Pairs, Sequences
+from nmtkit.data.binary import Dataset, PairIds, Pairs
 from nmtkit.data.sampler import Position, Sampler, Update
 from nmtkit.runtime.environment import num_local_ranks
 from nmtkit.runtime.workers import Worker, ended_early
@@ -40,9 +40,6 @@ MAX_USEFUL_WORKERS = 4
 """Largest number of worker processes per rank, unless --read-workers sets it."""
 
 Form = TypeVar("Form")
-
-PairIds = tuple[Sequences, Sequences]
-"""Source and target ids of pairs."""
 
 
 @dataclass(frozen=True)
@@ -131,14 +128,14 @@ class UpdateLoader:
     def __init__(
         self,
         open_stream: Callable[[Start], UpdateStream],
-        make_batch: Callable[[Sequences, Sequences], "Batch"],
+        make_batch: Callable[[PairIds], "Batch"],
         background: Executor | None,
     ) -> None:
         """Store the parts.
 
         Args:
             open_stream: returns the updates from a start on.
-            make_batch: makes a batch on the device, of source and target ids.
+            make_batch: makes a batch on the device.
             background: a thread that prepares `NUM_AHEAD` updates ahead; None = no thread.
         """
         self._open_stream = open_stream
@@ -191,7 +188,7 @@ class UpdateLoader:
     def _prepare(self) -> "LoadedUpdate[Batch]":
         assert self._stream is not None, "the loader is closed"
         read = next(self._stream)
-        batches = {j: self._make_batch(*ids) for j, ids in read.micro_batches.items()}
+        batches = {j: self._make_batch(ids) for j, ids in read.micro_batches.items()}
         return LoadedUpdate(read.update, read.following, batches)
 
 

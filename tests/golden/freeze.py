@@ -38,6 +38,7 @@ from nmtkit.training.micro_batches import MicroBatchSchedule
 from nmtkit.training.run import train
 from tests.tiny import (
     TRAIN_LINES,
+    VALID_LINES,
     never_warn,
     tiny_corpus,
     tiny_dataset,
@@ -156,7 +157,7 @@ def freeze_run() -> None:
 
 
 def freeze_weights() -> None:
-    """Freeze a dataset with weights, tags, drops and several shards."""
+    """Freeze a dataset with weights, tags, drops, word alignments and several shards."""
     folder = FROZEN / "weights"
     folder.mkdir()
     lines = ("a b c", "", "h h", "g", "g")
@@ -164,7 +165,16 @@ def freeze_weights() -> None:
         recipe = tiny_recipe(*tiny_corpus(Path()))
         write_lines(Path("more.en"), lines)
         write_lines(Path("more.de"), [line.upper() for line in lines])
-        corpus = replace(recipe.corpus, train=("train", "more=0.5"), tag=("more=<bt>",))
+        for name, text in (("train", TRAIN_LINES), ("more", lines), ("valid", VALID_LINES)):
+            links = (" ".join(f"{n}-{n}" for n in range(len(line.split()))) for line in text)
+            write_lines(Path(f"{name}.links"), [*links])
+        corpus = replace(
+            recipe.corpus,
+            train=("train", "more=0.5"),
+            tag=("more=<bt>",),
+            alignments=("train.links", "more.links"),
+            valid_alignments="valid.links",
+        )
         recipe = replace(recipe, corpus=corpus, filters=FilterConfig(drop_duplicates=True))
         prepare(recipe, Path("dataset"), 1, False, SILENT, Sizes(shard=8))
     for path in folder.glob("*.*"):

@@ -63,6 +63,18 @@ def test_a_frozen_dataset_with_weights_is_read_and_sampled() -> None:
     assert "duplicate: more:5: 'g' | 'G'" in describe(folder, check=True)
 
 
+def test_frozen_links_are_read() -> None:
+    dataset = Dataset.open(FROZEN / "weights" / "dataset")
+    for pairs in (*dataset.train, dataset.valid):
+        assert pairs.links is not None
+        for place in range(len(pairs)):
+            source, target = pairs.source[place][:-1], pairs.target[place][:-1]
+            num_tags = len(source) - len(target)
+            found = pairs.links[place].reshape(-1, 2).tolist()
+            assert found == [[number + num_tags, number] for number in range(len(target))]
+    assert dataset.valid_links[0].split() == ["0-0", "1-1"]
+
+
 @pytest.mark.parametrize("name", CODECS)
 def test_a_frozen_codec_encodes_as_it_did(name: str) -> None:
     expected = json.loads((FROZEN / f"{name}.json").read_text(encoding="utf-8"))

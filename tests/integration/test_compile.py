@@ -13,7 +13,7 @@ from torch._dynamo.utils import counters
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import EngineConfig, ModelConfig
 from nmtkit.data.batch import Batch, make_batch
-from nmtkit.data.binary import Sequences
+from nmtkit.data.binary import PairIds, Sequences
 from nmtkit.model.layers import PreNorm, add_and_norm
 from nmtkit.model.transformer import Transformer
 from nmtkit.runtime.devices import compiled
@@ -84,7 +84,7 @@ def batch(num_sentences: int, device: torch.device) -> Batch:
         for n in (num_sentences, num_sentences)
     )
     source, target = (Sequences.pack(side, "uint16") for side in sides)
-    return make_batch(source, target, device)
+    return make_batch(PairIds(source, target), device)
 
 
 def objective_of(config: ModelConfig, engine: EngineConfig, device: torch.device) -> Objective:

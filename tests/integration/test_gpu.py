@@ -8,7 +8,7 @@ import torch
 
 from nmtkit.config.training import TrainingConfig
 from nmtkit.data.batch import make_batch
-from nmtkit.data.binary import Dataset, Sequences
+from nmtkit.data.binary import Dataset, PairIds, Sequences
 from nmtkit.model.kernels import unpadded
 from nmtkit.training.objective import LOSSES, num_target_tokens
 from nmtkit.training.optimizer import normalize_and_clip_gradients
@@ -54,7 +54,7 @@ def test_an_update_does_not_wait_for_the_device(
     try:
         for number in (1, 2, 3):
             side = Sequences.pack([[5, 6, 7, 2], [8, 2], [9, 10, 2]] * number, "uint16")
-            batch = make_batch(side, side, device)
+            batch = make_batch(PairIds(side, side), device)
             counts = dict.fromkeys(LOSSES, num_target_tokens(batch))
             torch.cuda.synchronize()
             if number > 1:  # the first one moves tables to the device

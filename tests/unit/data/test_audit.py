@@ -12,7 +12,7 @@ from tests.unit.data.test_prepare_mixing import with_more
 
 NONE = dict.fromkeys(REASONS, 0)
 FIRST = PairCounts(
-    10, {**NONE, "empty": 1, "ratio": 2}, SideCounts(70, 7, 12), SideCounts(35, 0, 9)
+    10, {**NONE, "empty": 1, "ratio": 2}, SideCounts(70, 7, 12), SideCounts(35, 0, 9), linked=4
 )
 SECOND = PairCounts(5, {**NONE, "too long": 1}, SideCounts(30, 1, 8), SideCounts(20, 2, 11))
 
@@ -23,6 +23,7 @@ def test_counts_of_texts_add_up() -> None:
     assert total.dropped == {**NONE, "empty": 1, "too long": 1, "ratio": 2}
     assert total.source == SideCounts(100, 8, 12)
     assert total.target == SideCounts(55, 2, 11)
+    assert total.linked == 4
 
 
 def test_adding_zero_counts_changes_nothing() -> None:
@@ -36,6 +37,7 @@ def test_a_manifest_has_all_counts() -> None:
         "dropped": {**NONE, "empty": 1, "ratio": 2},
         "source": {"tokens": 70, "unknown": 7, "longest": 12},
         "target": {"tokens": 35, "unknown": 0, "longest": 9},
+        "linked": 4,
     }
 
 

@@ -157,8 +157,8 @@ def test_damaged_validation_text_is_found_at_opening(folder: Path) -> None:
 
 def test_a_dataset_of_a_later_version_is_refused(folder: Path) -> None:
     path = folder / "manifest.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "version": 3}))
-    with refuses(DamagedError, "data 3 2"):
+    path.write_text(json.dumps({**json.loads(path.read_text()), "version": 4}))
+    with refuses(DamagedError, "data 4 3"):
         Dataset.open(folder)
 
 

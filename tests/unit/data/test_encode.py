@@ -70,7 +70,7 @@ def test_kept_pairs_are_the_ids_of_the_lines_in_order(pairs: list[tuple[str, str
             sides = expected.setdefault(shard, ([], []))
             sides[0].append(codec.encode_source(source))
             sides[1].append(codec.encode_target(target))
-    found = {shard: tuple(map(split, sides)) for shard, sides in encoded.shards.items()}
+    found = {shard: (split(ids.source), split(ids.target)) for shard, ids in encoded.shards.items()}
     assert found == expected
     assert Counter(encoded.counts.dropped) == reasons
 

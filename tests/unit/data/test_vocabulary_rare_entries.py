@@ -20,7 +20,7 @@ def write_ids(folder: Path, *shards: tuple[list[int], list[int]]) -> Contents:
         for side, ids in zip(SIDES, sides, strict=True):
             path, _ = side_paths(folder / f"{shard_name(number)}.{side}")
             path.write_bytes(np.array(ids, "<u2").tobytes())
-    return Contents("uint16", (1.0,), ((1,),) * len(shards), 1, 1, "", "")
+    return Contents("uint16", (1.0,), ((1,),) * len(shards), 1, 1, False, False, "", "")
 
 
 def findings(codec: TextCodec, folder: Path, contents: Contents, **settings: str) -> list[str]:

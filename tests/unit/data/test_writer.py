@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nmtkit.data.binary import VALID, Sequences, Side, id_type_for, shard_name
+from nmtkit.data.binary import VALID, PairIds, Sequences, Side, id_type_for, shard_name
 from nmtkit.data.writer import DatasetWriter
 from nmtkit.errors import DataError
 from tests.messages import refuses
@@ -39,9 +39,9 @@ def test_added_ids_can_be_read(
     for part, sequences in added:
         sides = pack(sequences), pack([sequence[::-1] for sequence in sequences])
         if names[part] == VALID:
-            writer.add_valid(*sides)
+            writer.add_valid(PairIds(*sides))
         else:
-            writer.add(part, 0, *sides)
+            writer.add(part, 0, PairIds(*sides))
     contents = writer.finish(tiny_codec())
     counts = [*map(sum, contents.shards), contents.valid_pairs]
     for part, name in enumerate(names):
@@ -62,7 +62,7 @@ def test_ids_take_the_smallest_type_that_holds_the_largest(
     assert id_type_for(vocabulary_size) == id_type
     writer = DatasetWriter(tmp_path, id_type, 1, [1.0])
     ids = [[vocabulary_size - 1, 2]]
-    writer.add(0, 0, Sequences.pack(ids, id_type), Sequences.pack(ids, id_type))
+    writer.add(0, 0, PairIds(Sequences.pack(ids, id_type), Sequences.pack(ids, id_type)))
     writer.finish(tiny_codec())
     assert (tmp_path / "train.00000.source.ids").stat().st_size == 2 * num_bytes
     assert read(tmp_path, "train.00000.source", 1, id_type) == ids
@@ -70,7 +70,7 @@ def test_ids_take_the_smallest_type_that_holds_the_largest(
 
 def test_files_are_little_endian_and_offsets_begin_at_zero(tmp_path: Path) -> None:
     writer = DatasetWriter(tmp_path, "uint16", 1, [1.0])
-    writer.add_valid(pack([[258, 2], [3]]), pack([[1], [2]]))
+    writer.add_valid(PairIds(pack([[258, 2], [3]]), pack([[1], [2]])))
     writer.finish(tiny_codec())
     assert (tmp_path / "valid.source.ids").read_bytes() == b"\x02\x01\x02\x00\x03\x00"
     assert (tmp_path / "valid.source.offsets").read_bytes() == b"\0\0\0\0\x02\0\0\0\x03\0\0\0"
@@ -80,7 +80,7 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
     writer = DatasetWriter(tmp_path, "uint16", 10, [1.0], max_buffered_bytes=1000)
     num_added = 0
     for number in range(60):
-        writer.add(number % 10, 0, pack([[5] * 10]), pack([[6] * 10]))
+        writer.add(number % 10, 0, PairIds(pack([[5] * 10]), pack([[6] * 10])))
         num_added += 48
         on_disk = sum(path.stat().st_size for path in tmp_path.iterdir())
         assert num_added - on_disk <= 1000
@@ -91,8 +91,8 @@ def test_the_fingerprint_depends_only_on_training_ids_and_codec(tmp_path: Path) 
         folder = tmp_path / name
         folder.mkdir()
         writer = DatasetWriter(folder, "uint16", 1, [1.0])
-        writer.add(0, 0, pack(train), pack(train))
-        writer.add_valid(pack(valid), pack(valid))
+        writer.add(0, 0, PairIds(pack(train), pack(train)))
+        writer.add_valid(PairIds(pack(valid), pack(valid)))
         return writer.finish(tiny_codec()).fingerprint
 
     first = fingerprint("first", [[5, 2], [6, 2]], [[7, 2]])
@@ -103,9 +103,9 @@ def test_the_fingerprint_depends_only_on_training_ids_and_codec(tmp_path: Path) 
 
 def test_more_tokens_than_offsets_can_count_is_an_error(tmp_path: Path) -> None:
     writer = DatasetWriter(tmp_path, "uint16", 1, [1.0], max_tokens=5)
-    writer.add(0, 0, pack([[5, 2]]), pack([[5, 6, 7, 8, 2]]))
+    writer.add(0, 0, PairIds(pack([[5, 2]]), pack([[5, 6, 7, 8, 2]])))
     with refuses(DataError, "train.00000.target.ids 5; --max-length"):
-        writer.add(0, 0, pack([[2]]), pack([[2]]))
+        writer.add(0, 0, PairIds(pack([[2]]), pack([[2]])))
 
 
 def test_packing_lays_sequences_end_to_end() -> None:

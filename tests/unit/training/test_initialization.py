@@ -278,9 +278,13 @@ def test_another_shape_is_refused_and_another_dropout_is_not(
 ) -> None:
     write_parent(tmp_path / "parent", dataset.codec)
     parent = Parent(tmp_path / "parent")
-    config = replace(CONFIG, dropout=0.3, attention_dropout=0.1, activation_dropout=0.2)
+    may_differ = {
+        **{"dropout": 0.3, "attention_dropout": 0.1, "activation_dropout": 0.2},
+        **{"alignment_layer": 1, "alignment_head": 2},
+    }
+    config = replace(CONFIG, **may_differ)  # type: ignore[arg-type]
     Origin.find(parent, tmp_path, config, dataset, None)
-    for name in vars(CONFIG).keys() - {"dropout", "attention_dropout", "activation_dropout"}:
+    for name in vars(CONFIG).keys() - may_differ:
         old = getattr(CONFIG, name)
         texts = {"norm": "pre", "activation": "silu", "positions": "learned"}
         new: Any = texts.get(name, not old if isinstance(old, bool) else old * 2 or 2)

@@ -32,7 +32,7 @@ def update_of(
         seconds=0.0,
         num_source_tokens=num_source,
         counts=dict.fromkeys(LOSSES, num_target),
-        sums=torch.tensor([loss, loss, nll], dtype=torch.float64),
+        sums=torch.tensor([loss, loss, nll, 0.0], dtype=torch.float64),
         gradient_norm=torch.tensor(gradient_norm),
     )
 

@@ -8,11 +8,11 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmtkit.config.training import ModelConfig, TrainingConfig
-from nmtkit.data.batch import Batch
+from nmtkit.data.batch import Batch, LinkedPieces
 from nmtkit.model.kernels import training as kernels
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
-from nmtkit.training.objective import LOSSES, NLL, Loss, Objective
+from nmtkit.training.objective import GUIDED_ALIGNMENT, LOSSES, NLL, Loss, Objective
 
 CPU = torch.device("cpu")
 SIZE = 64
@@ -192,3 +192,117 @@ def test_a_term_is_normalized_by_its_own_units(
     mean = plain.sums["cross_entropy"] / max(1, num_units)
     torch.testing.assert_close(found.loss / num_tokens, 0.3 * mean)
     assert found.sums == plain.sums
+
+
+PLACES = {0: (3, 1), 2: (0,), 8: (4,), 9: (7, 0, 2), 15: (1,), 18: (0, 1)}
+"""Source places, within their sentence, of the links of some target places of `ragged_batch`."""
+
+SENTENCES = ((0, 9, 0, 5), (9, 13, 5, 13), (13, 19, 13, 15))
+"""Where target and source of each of its sentences begin and end."""
+
+
+def linked_batch() -> Batch:
+    links = [(t, s, 1 / len(own)) for t, own in PLACES.items() for s in own]
+    targets, sources, weights = zip(*links, strict=True)
+    linked = LinkedPieces(torch.tensor(targets), torch.tensor(sources), torch.tensor(weights))
+    return replace(ragged_batch(), links=linked)
+
+
+def guided(config: ModelConfig, weight: float = 0.3, checkpointing: bool = False) -> Objective:
+    torch.manual_seed(2)
+    model = Transformer(config, SIZE, SIZE, is_shared=True, activation_checkpointing=checkpointing)
+    training = TrainingConfig(guided_alignment_weight=weight)
+    return Objective(model, training, None).double().train()
+
+
+def loss_of_links(model: Transformer, layer: int, head: int) -> torch.Tensor:
+    """Compute the loss of links by torch's own attention, sentence by sentence."""
+    config, batch = model.config, linked_batch()
+    own = model.decoder[layer].memory_attention
+    key, value = own.key_value.weight.split(own.sizes)
+    biases = [own.query.bias, *own.key_value.bias.split(own.sizes)]
+    inputs: list[torch.Tensor] = []
+    handle = own.register_forward_pre_hook(lambda _, arguments: inputs.append(arguments[0]))
+    memory = model.encode(batch.source)
+    model.decode(batch.target_in, memory)
+    handle.remove()
+    total = torch.zeros((), dtype=torch.float64)
+    for first, end, begin, stop in SENTENCES:
+        _, weights = torch.nn.functional.multi_head_attention_forward(
+            query=inputs[0][first:end, None],
+            key=memory.values[begin:stop, None],
+            value=memory.values[begin:stop, None],
+            embed_dim_to_check=config.model_size,
+            num_heads=config.heads,
+            in_proj_weight=None,
+            in_proj_bias=torch.cat(biases),
+            bias_k=None,
+            bias_v=None,
+            add_zero_attn=False,
+            dropout_p=0.0,
+            out_proj_weight=own.output.weight,
+            out_proj_bias=own.output.bias,
+            use_separate_proj_weight=True,
+            q_proj_weight=own.query.weight,
+            k_proj_weight=key,
+            v_proj_weight=value,
+            average_attn_weights=False,
+        )
+        assert weights is not None
+        for target in range(first, end):
+            if linked := PLACES.get(target):
+                log_weights = [weights[0, head, target - first, place].log() for place in linked]
+                total = total - torch.stack(log_weights).mean()
+    return total
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_guided_alignment_has_the_loss_and_gradients_of_torchs_attention(norm: str) -> None:
+    config = replace(MODEL, norm=norm, dropout=0.0, alignment_layer=1, alignment_head=3)
+    objective, batch = guided(config), linked_batch()
+    names, parameters = zip(*objective.model.named_parameters(), strict=True)
+    losses = objective(batch)
+    expected = loss_of_links(objective.model, layer=0, head=2)
+    torch.testing.assert_close(losses.sums[GUIDED_ALIGNMENT], expected.detach())
+    whole = losses.sums["cross_entropy"] + 0.3 * expected.detach()
+    torch.testing.assert_close(losses.loss.detach(), whole)
+    plain = objective(ragged_batch()).loss
+    found = torch.autograd.grad(losses.loss, parameters)
+    of_plain = torch.autograd.grad(plain, parameters)
+    of_links = torch.autograd.grad(expected, parameters, allow_unused=True)
+    for name, mine, other, linked in zip(names, found, of_plain, of_links, strict=True):
+        theirs = other + 0.3 * (torch.zeros_like(other) if linked is None else linked)
+        torch.testing.assert_close(mine, theirs, msg=name)
+
+
+def test_guided_alignment_is_recomputed_with_its_layer() -> None:
+    config = replace(MODEL, alignment_layer=2)
+    found = []
+    for checkpointing in (False, True):
+        objective = guided(config, checkpointing=checkpointing)
+        torch.manual_seed(3)
+        objective(linked_batch()).loss.backward()
+        found.append([one.grad for one in objective.parameters()])
+    for kept, recomputed in zip(*found, strict=True):
+        assert kept is not None
+        assert recomputed is not None
+        assert torch.equal(kept, recomputed)
+
+
+def test_links_without_a_weight_or_a_head_change_nothing() -> None:
+    for config, weight in ((MODEL, 0.3), (replace(MODEL, alignment_layer=1), 0.0)):
+        objective = guided(config, weight)
+        results = []
+        for batch in (linked_batch(), ragged_batch()):
+            torch.manual_seed(3)
+            results.append(objective(batch).loss)
+        assert torch.equal(*results)
+
+
+def test_guided_alignment_is_computed_in_float32_in_low_precision() -> None:
+    config = replace(MODEL, dropout=0.0, alignment_layer=1)
+    exact = guided(config).float()
+    rounded = Objective(exact.model, TrainingConfig(guided_alignment_weight=0.3), torch.bfloat16)
+    found = [one(linked_batch()).sums[GUIDED_ALIGNMENT] for one in (exact, rounded)]
+    assert found[1].dtype == torch.float32
+    torch.testing.assert_close(*found, rtol=0.05, atol=0)  # rounded factors, exact sums

@@ -11,7 +11,7 @@ import pytest
 from nmtkit.config.preprocessing import VocabularyConfig
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
-from nmtkit.data.binary import Dataset, Indices, Pairs, Sequences
+from nmtkit.data.binary import Dataset, Indices, PairIds, Pairs
 from nmtkit.data.sampler import Position
 from nmtkit.errors import ConfigError
 from nmtkit.parsing.vocabulary import TreeTokens
@@ -76,10 +76,10 @@ def text_of(dataset: Dataset, **settings: object) -> TrainingText:
     return TrainingText.of(recipe_with(**settings), dataset)
 
 
-def lists(source: Sequences, target: Sequences) -> Ids:
+def lists(pairs: PairIds) -> Ids:
     sides = [
         [ids.tolist() for ids in np.split(side.ids, np.cumsum(side.lengths, dtype=np.int64)[:-1])]
-        for side in (source, target)
+        for side in (pairs.source, pairs.target)
     ]
     return [*zip(*sides, strict=True)]
 
@@ -94,13 +94,13 @@ def every(pairs: Pairs) -> Indices:
 
 
 def stored(pairs: Pairs) -> Ids:
-    return lists(pairs.source.take(every(pairs)), pairs.target.take(every(pairs)))
+    return lists(pairs.take(every(pairs)))
 
 
 def read(text: TrainingText, pairs: Pairs, update: int = 1, indices: Indices | None = None) -> Ids:
     """Read an update with some pairs; by default, with all."""
     lines = text.draw(pairs, every(pairs) if indices is None else indices, update)
-    return lists(*text.read(pairs, lines, update))
+    return lists(text.read(pairs, lines, update))
 
 
 def test_without_noise_and_sampling_ids_are_those_of_the_dataset(
@@ -109,8 +109,8 @@ def test_without_noise_and_sampling_ids_are_those_of_the_dataset(
     text = text_of(dataset)
     assert not text.is_active
     found = text.read(pairs, text.draw(pairs, every(pairs), update=1), update=1)
-    for new, side in zip(found, (pairs.source, pairs.target), strict=True):
-        old = side.take(every(pairs))
+    whole = pairs.take(every(pairs))
+    for new, old in ((found.source, whole.source), (found.target, whole.target)):
         assert new.ids.tobytes() == old.ids.tobytes()
         assert new.lengths.tobytes() == old.lengths.tobytes()
 
@@ -121,9 +121,9 @@ def test_pairs_that_are_not_drawn_keep_their_ids(dataset: Dataset, pairs: Pairs)
     lines = text.draw(pairs, every(pairs), update=1)
     (drawn,) = lines.draws != 0
     assert 0 < drawn.sum() < NUM_PAIRS / 4
-    source, target = text.read(pairs, lines, update=1)
-    assert source.ids.dtype == pairs.source.ids.dtype
-    for new, old, is_drawn in zip(lists(source, target), stored(pairs), drawn, strict=True):
+    found = text.read(pairs, lines, update=1)
+    assert found.source.ids.dtype == pairs.source.ids.dtype
+    for new, old, is_drawn in zip(lists(found), stored(pairs), drawn, strict=True):
         assert (new[0] != old[0]) == is_drawn
         assert new[1] == old[1]
 
@@ -237,7 +237,7 @@ def test_a_pair_that_no_text_spells_is_not_joined(
     dataset: Dataset, pairs: Pairs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     two = every(pairs)[:2]
-    old = lists(pairs.source.take(two), pairs.target.take(two))
+    old = lists(pairs.take(two))
     decode = EditableText.decode
     for pair in old:
         monkeypatch.setattr(
@@ -299,7 +299,7 @@ def test_ranks_and_micro_batches_share_the_lines_of_an_update(
                 pair
                 for loaded in ranks_of_update
                 for part in loaded.micro_batches.values()
-                for pair in lists(*part)
+                for pair in lists(part)
             )
             for ranks_of_update in islice(streams, 5)
         ]
@@ -312,7 +312,7 @@ def test_an_update_without_its_predecessors_is_the_same(dataset: Dataset) -> Non
     planned = [*islice(reader.updates(Start(Position(0, 0, 0), 1, 2)), 4)]
     resumed = next(reader.updates(planned[2].following))
     ids = [
-        [lists(*part) for part in loaded.micro_batches.values()] for loaded in (*planned, resumed)
+        [lists(part) for part in loaded.micro_batches.values()] for loaded in (*planned, resumed)
     ]
     assert ids[4] == ids[3]
     assert ids[0] != ids[3]

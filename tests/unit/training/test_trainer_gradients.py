@@ -47,7 +47,7 @@ def make_trainer(subword_dataset: Dataset, tmp_path: Path) -> MakeTrainer:
 
 def read(dataset: Dataset, recipe: TrainRecipe, pairs: Indices) -> Batch:
     text, shard = TrainingText.of(recipe, dataset), dataset.train[0]
-    return make_batch(*text.read(shard, text.draw(shard, pairs, NUMBER), NUMBER), CPU)
+    return make_batch(text.read(shard, text.draw(shard, pairs, NUMBER), NUMBER), CPU)
 
 
 def loaded_in(trainer: Trainer, update: Update, number: int) -> LoadedUpdate[Batch]:

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from nmtkit.data.batch import Batch, gather, make_batch
-from nmtkit.data.binary import Dataset
+from nmtkit.data.binary import Dataset, PairIds
 from nmtkit.data.sampler import Position, Sampler
 from nmtkit.errors import DamagedError
 from nmtkit.runtime.devices import background_thread
@@ -20,7 +20,6 @@ from nmtkit.training.micro_batches import pairs_of
 from nmtkit.training.run import make_loader
 from nmtkit.training.updates import (
     LoadedUpdate,
-    PairIds,
     Start,
     UpdateLoader,
     UpdateReader,
@@ -178,7 +177,7 @@ def test_workers_that_read_every_third_update_read_all(dataset: Dataset) -> None
     def described(
         loaded: LoadedUpdate[PairIds],
     ) -> tuple[Start, list[int], dict[int, list[int]]]:
-        ids = {j: source.ids.tolist() for j, (source, _) in loaded.micro_batches.items()}
+        ids = {j: pairs.source.ids.tolist() for j, pairs in loaded.micro_batches.items()}
         return loaded.following, loaded.update.pairs.tolist(), ids
 
     reader = UpdateReader.of(RECIPE, dataset, 0, 1)
