@@ -16,21 +16,27 @@ from nmtkit.errors import ConfigError, DamagedError, DataError, NmtkitError, Res
 from nmtkit.version import __version__
 
 if TYPE_CHECKING:
-    from nmtkit.api import Translator, evaluate, load
+    from nmtkit.api import Aligner, Translator, evaluate, load, load_aligner
     from nmtkit.config.metrics import MetricsConfig, SignificanceConfig
     from nmtkit.config.schema import RuntimeConfig, SearchConfig
     from nmtkit.config.translation import (
+        AligningConfig,
         ConstraintsConfig,
+        LinksConfig,
         OutputConfig,
         SamplingConfig,
         TranslationConfig,
     )
-    from nmtkit.decoding.answers import Translation
+    from nmtkit.decoding.answers import AlignedPair, Translation
     from nmtkit.decoding.scorer import ScoredLine
     from nmtkit.evaluation.metric import Score
 else:
     _HOMES = {
+        "AlignedPair": "nmtkit.decoding.answers",
+        "Aligner": "nmtkit.api",
+        "AligningConfig": "nmtkit.config.translation",
         "ConstraintsConfig": "nmtkit.config.translation",
+        "LinksConfig": "nmtkit.config.translation",
         "MetricsConfig": "nmtkit.config.metrics",
         "OutputConfig": "nmtkit.config.translation",
         "RuntimeConfig": "nmtkit.config.schema",
@@ -44,6 +50,7 @@ else:
         "Translator": "nmtkit.api",
         "evaluate": "nmtkit.api",
         "load": "nmtkit.api",
+        "load_aligner": "nmtkit.api",
     }
 
     def __getattr__(name: str) -> object:
@@ -59,10 +66,14 @@ else:
 
 
 __all__ = [
+    "AlignedPair",
+    "Aligner",
+    "AligningConfig",
     "ConfigError",
     "ConstraintsConfig",
     "DamagedError",
     "DataError",
+    "LinksConfig",
     "MetricsConfig",
     "NmtkitError",
     "OutputConfig",
@@ -79,4 +90,5 @@ __all__ = [
     "__version__",
     "evaluate",
     "load",
+    "load_aligner",
 ]

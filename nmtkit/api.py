@@ -1,4 +1,4 @@
-"""The Python API: load a model, translate, score, evaluate; docs/python.md describes it.
+"""The Python API: load a model, translate, score, align, evaluate; docs/python.md describes it.
 
 It checks arguments when it is called, and names them in messages. The work is that of the commands:
 nmtkit.decoding and nmtkit.evaluation, which are imported when they are needed.
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 from nmtkit.config.metrics import BreakdownConfig, MetricsConfig, SignificanceConfig
 from nmtkit.config.problems import placed, raise_problems, without_effect
 from nmtkit.config.schema import (
+    AlignRecipe,
     AnyRecipe,
     RuntimeConfig,
     ScoreRecipe,
@@ -27,7 +28,9 @@ from nmtkit.config.schema import (
     values_of,
 )
 from nmtkit.config.translation import (
+    AligningConfig,
     ConstraintsConfig,
+    LinksConfig,
     OutputConfig,
     SamplingConfig,
     TranslationConfig,
@@ -38,7 +41,7 @@ from nmtkit.runtime.environment import short_spinning
 from nmtkit.text.lines import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
-    from nmtkit.decoding.answers import Translation
+    from nmtkit.decoding.answers import AlignedPair, Translation
     from nmtkit.decoding.scorer import ScoredLine
     from nmtkit.evaluation.metric import Score
 
@@ -46,13 +49,14 @@ ModelPath = str | os.PathLike[str]
 
 COMMAND_SETTINGS = (
     # Results are objects with scores; all lines are given, and one process translates them.
-    *("input_format", "output_format", "scores", "chunk_lines", "stream", "devices"),
+    *("input_format", "output_format", "scores", "probabilities"),
+    *("chunk_lines", "stream", "devices"),
     # One system is scored, and its references are given.
     *("test_set", "metric_command", "paired_bs", "paired_ar", "trials"),
 )
 """Settings of commands that have no effect in Python."""
 
-_TRANSLATE, _SCORE = TranslateRecipe(), ScoreRecipe()
+_TRANSLATE, _ALIGN, _SCORE = TranslateRecipe(), AlignRecipe(), ScoreRecipe()
 
 
 def load(
@@ -85,9 +89,7 @@ def load(
     """
     if not models:
         raise TypeError("load needs the path of a model")
-    for model in models:
-        if not isinstance(model, str | os.PathLike):
-            raise TypeError(f"model must be a path, not {type(model).__name__}")
+    paths = [*map(_path, models)]
     recipe = TranslateRecipe(
         search=search,
         constraints=constraints,
@@ -97,7 +99,41 @@ def load(
         runtime=runtime,
     )
     # The output format that uses all settings of results.
-    return Translator([Path(one) for one in models], _checked(recipe, {"output_format": "json"}))
+    return Translator(paths, _checked(recipe, {"output_format": "json"}))
+
+
+def load_aligner(
+    model: ModelPath,
+    reverse: ModelPath | None = None,
+    *,
+    links: LinksConfig = _ALIGN.links,
+    aligning: AligningConfig = _ALIGN.aligning,
+    runtime: RuntimeConfig = _ALIGN.runtime,
+) -> "Aligner":
+    """Load a model, or one per direction, ready to align.
+
+    The other arguments are the sections of the settings of `nmtkit align`.
+
+    Args:
+        model: a model, a checkpoint or a run.
+        reverse: a model of the other direction; None = none.
+        links: how links are read and combined.
+        aligning: precision, batches, long lines.
+        runtime: device and threads.
+
+    Raises:
+        ConfigError: a setting is out of range or without effect; the models do not fit together;
+            the device is missing.
+        DamagedError: a model is missing, damaged or incompatible.
+        ResourceError: a model cannot be read.
+    """
+    paths = [_path(model), *([] if reverse is None else [_path(reverse)])]
+    recipe = AlignRecipe(links=links, aligning=aligning, runtime=runtime)
+    checked = _checked(recipe, {"probabilities": True})
+    if reverse is None:
+        idle = without_effect(checked, ("symmetrize",), "without reverse")
+        raise_problems([*placed(checked, idle)])
+    return Aligner(paths, checked)
 
 
 def evaluate(
@@ -143,6 +179,46 @@ def evaluate(
     made = make_metrics(recipe.metrics)
     found = evaluate(texts, made, recipe.significance, BreakdownConfig())
     return [score for (score,) in found.scores]
+
+
+class Aligner:
+    """A model, or one per direction, ready to align; `nmtkit.load_aligner` returns it.
+
+    Threads may share it, as a `Translator`.
+    """
+
+    def __init__(self, paths: Sequence[Path], recipe: AlignRecipe) -> None:
+        """Load the models."""
+        self._lock = Lock()
+        self._warnings: list[str] = []
+        with short_spinning():
+            from nmtkit.decoding.loading import load_aligner
+
+            self._aligner = load_aligner(paths, recipe, self._warnings.append)
+
+    def align(self, sources: Iterable[str], targets: Iterable[str]) -> "list[AlignedPair]":
+        """Link the words of sources and targets; return the links of each pair, in order.
+
+        A pair that is too long has no links, and is a warning.
+
+        Args:
+            sources: the source lines.
+            targets: the translation of each; a pair with a blank line has no links.
+
+        Raises:
+            DataError: a line is malformed, or the numbers of lines differ.
+        """
+        from nmtkit.decoding.answers import Pair
+
+        sides = _lines(sources, "sources"), _lines(targets, "targets")
+        _check_equal_lengths(*sides, "sources", "targets")
+        with self._lock:
+            self._warnings.clear()
+            results = [*self._aligner.answer_all([(1, [*map(Pair, *sides)])])]
+            messages = [*self._warnings]
+        for message in messages:
+            warnings.warn(message, stacklevel=2)
+        return [answer for result in results for answer in result.answers]
 
 
 class Translator:
@@ -242,6 +318,12 @@ class Translator:
         raise TypeError(
             "a Translator cannot be pickled or copied; call nmtkit.load in each process"
         )
+
+
+def _path(model: ModelPath | None) -> Path:
+    if not isinstance(model, str | os.PathLike):
+        raise TypeError(f"model must be a path, not {type(model).__name__}")
+    return Path(model)
 
 
 def _checked(recipe: AnyRecipe, implied: Values) -> AnyRecipe:

@@ -31,6 +31,7 @@ COMMANDS = {
     "train": "Train a model on a dataset, or resume training.",
     "average-checkpoints": "Average checkpoints into one model.",
     "translate": "Translate lines from standard input, or a file.",
+    "align": "Link the words of sentences and their translations.",
     "shortlist": "Learn a shortlist of target tokens per source token.",
     "score": "Score translations against a reference or by a model.",
     "rerank": "Choose the best of several translations per line, by weighted features.",
@@ -67,7 +68,7 @@ EXIT_CODES = {
     75: "training was saved and stopped by SIGTERM, SIGUSR1 or SIGHUP; the same command resumes",
     EXIT_SIGNAL
     + signal.SIGHUP: "ended by SIGHUP; unfinished files were deleted, except those that `translate "
-    "--output` continues (training ends with 75)",
+    "--output` and `align --output` continue (training ends with 75)",
     EXIT_INTERRUPTED: "interrupted, as 129; training was saved first, unless interrupted twice",
     EXIT_SIGNAL + signal.SIGUSR1: "ended by SIGUSR1, as 129",
     EXIT_READER_GONE: "the reader of standard output closed it",

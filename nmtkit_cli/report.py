@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from nmtkit_cli.command import FOLDER, Command
-from nmtkit_cli.page_options import PageFile, page_options
+from nmtkit_cli.output_options import OutputFile, output_options
 from nmtkit_cli.streams import write_report
 
 EXAMPLES = """\
@@ -17,9 +17,9 @@ nmtkit report baseline/ more-dropout/ --html report.html"""
 
 @click.command("report", cls=Command, epilog=EXAMPLES)
 @click.argument("runs", type=FOLDER, metavar="RUN...", nargs=-1, required=True)
-@page_options("Also write the report as an HTML file with plots.")
+@output_options("--html", "page", "Also write the report as an HTML file with plots.")
 @click.option("--paper", is_flag=True, help="Add costs, and the runs to the paper's table 2.")
-def command(runs: tuple[Path, ...], page: PageFile | None, paper: bool) -> None:
+def command(runs: tuple[Path, ...], page: OutputFile | None, paper: bool) -> None:
     """Compare training runs, finished or not.
 
     Prints Markdown: a verdict, which run is better and whether that may be chance, and tables of

@@ -15,7 +15,7 @@ from nmtkit.config.schema import ScoreRecipe
 from nmtkit.errors import ConfigError
 from nmtkit_cli.command import FILE, PATH, given_one, refuse_without_effect
 from nmtkit_cli.options import recipe_command, refuse_idle_settings
-from nmtkit_cli.page_options import PageFile, page_options
+from nmtkit_cli.output_options import OutputFile, output_options
 from nmtkit_cli.streams import (
     line_reporter,
     open_text,
@@ -66,7 +66,7 @@ class _TextFiles:
 @click.option("--reference", type=FILE, multiple=True, metavar="FILE", help="Reference file.")
 @click.option("--model", type=PATH, metavar="MODEL", help="Model, checkpoint or run.")
 @click.option("--source", type=FILE, metavar="FILE", help="Source text.")
-@page_options("Also write a page that compares systems and sentences.")
+@output_options("--html", "page", "Also write a page that compares systems and sentences.")
 @click.option("--json", "as_json", is_flag=True, help="Print an object per system, or per line.")
 def command(
     recipe: ScoreRecipe,
@@ -74,7 +74,7 @@ def command(
     reference: tuple[Path, ...],
     model: Path | None,
     source: Path | None,
-    page: PageFile | None,
+    page: OutputFile | None,
     as_json: bool,
 ) -> None:
     """Score translations against references or by a model.
@@ -96,7 +96,7 @@ def command(
 
 
 def _check_usage(
-    recipe: ScoreRecipe, texts: _TextFiles, model: Path | None, page: PageFile | None
+    recipe: ScoreRecipe, texts: _TextFiles, model: Path | None, page: OutputFile | None
 ) -> None:
     """Raise click.UsageError unless one mode is chosen, without options of the other one."""
     systems, references, source = texts.systems, texts.references, texts.source
@@ -118,7 +118,7 @@ def _check_usage(
 
 
 def _check_source(
-    recipe: ScoreRecipe, model: Path | None, source: Path | None, page: PageFile | None
+    recipe: ScoreRecipe, model: Path | None, source: Path | None, page: OutputFile | None
 ) -> None:
     """Raise click.UsageError unless --source is given exactly where sources are needed."""
     given = ["--source"] if source else []
@@ -131,7 +131,7 @@ def _check_source(
 
 
 def _score_by_reference(
-    recipe: ScoreRecipe, texts: _TextFiles, page: PageFile | None, as_json: bool
+    recipe: ScoreRecipe, texts: _TextFiles, page: OutputFile | None, as_json: bool
 ) -> None:
     """Print the scores of translations.
 
@@ -171,7 +171,7 @@ def _score_by_reference(
     write_report(map(json.dumps, objects) if as_json else as_text(evaluation))
 
 
-def _check_page(metrics: MetricsConfig, texts: _TextFiles, page: PageFile) -> None:
+def _check_page(metrics: MetricsConfig, texts: _TextFiles, page: OutputFile) -> None:
     """Raise ConfigError if the file may not be replaced, or lines have no words."""
     from nmtkit.evaluation.evaluate import line_type
     from nmtkit.reporting.page import check_is_free

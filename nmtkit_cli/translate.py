@@ -107,7 +107,7 @@ def command(
     else:
         from nmtkit.decoding.corpus import CorpusFiles, translate_file
 
-        files = CorpusFiles(source, target, shard or (1, 1), overwrite)
+        files = CorpusFiles((source,), target, shard or (1, 1), overwrite)
         translate_file(models, recipe, files, work_reporter(), warn)
 
 

@@ -2,10 +2,10 @@
 
 Command-line flags, TOML files, validation and documentation are generated from these dataclasses.
 A section is a dataclass of settings. A recipe (`PreprocessRecipe`, `TrainRecipe`,
-`TranslateRecipe`, `ScoreRecipe`, `RerankRecipe`, `AttentionRecipe`) has the sections of one
-command. Field names are unique within a recipe, so `--dropout` needs no prefix, and a mapping from
-name to value describes a recipe fully. Presets are in presets.py, checks in validate.py and
-rules.py.
+`TranslateRecipe`, `AlignRecipe`, `ScoreRecipe`, `RerankRecipe`, `AttentionRecipe`) has the sections
+of one command. Field names are unique within a recipe, so `--dropout` needs no prefix, and a
+mapping from name to value describes a recipe fully. Presets are in presets.py, checks in
+validate.py and rules.py.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,9 @@ from nmtkit.config.training import (
     ValidationConfig,
 )
 from nmtkit.config.translation import (
+    AligningConfig,
     ConstraintsConfig,
+    LinksConfig,
     OutputConfig,
     SamplingConfig,
     TranslationConfig,
@@ -155,6 +157,18 @@ class TranslateRecipe:
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
 
 
+# --------------------------------------------------------------------------------------- align
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlignRecipe:
+    """The settings of `nmtkit align`."""
+
+    links: LinksConfig = field(default_factory=LinksConfig)
+    aligning: AligningConfig = field(default_factory=AligningConfig)
+    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
+
+
 # --------------------------------------------------------------------------------------- score
 
 
@@ -223,13 +237,20 @@ class AttentionRecipe:
 
 
 Recipe = (
-    PreprocessRecipe | TrainRecipe | TranslateRecipe | ScoreRecipe | RerankRecipe | AttentionRecipe
+    PreprocessRecipe
+    | TrainRecipe
+    | TranslateRecipe
+    | AlignRecipe
+    | ScoreRecipe
+    | RerankRecipe
+    | AttentionRecipe
 )
 
 RECIPES: dict[str, type[Recipe]] = {
     "preprocess": PreprocessRecipe,
     "train": TrainRecipe,
     "translate": TranslateRecipe,
+    "align": AlignRecipe,
     "score": ScoreRecipe,
     "rerank": RerankRecipe,
     "attention": AttentionRecipe,

@@ -1,4 +1,4 @@
-"""Settings of `nmtkit translate`: constraints, sampling, formats, batches and input lines."""
+"""Settings of `nmtkit translate` and `nmtkit align`; schema.py names the other modules."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -162,4 +162,69 @@ class TranslationConfig(InferenceConfig):
         "Handling of longer lines. split: between sentences or words, and join the translations; "
         "truncate: to the limit; error: stop.",
         choices=("split", "truncate", "error"),
+    )
+
+
+SYMMETRIZATIONS = ("intersection", "grow-diag", "grow-diag-final-and", "union")
+"""Ways to combine two directions; `nmtkit/decoding/symmetrize.py` computes them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinksConfig:
+    """Links."""
+
+    symmetrize: str = common(
+        "grow-diag",
+        "Combination of the two directions, with --reverse. intersection: links of both; "
+        "grow-diag: these, and links of either next to them; grow-diag-final-and: these, and "
+        "links between words that have none; union: links of either.",
+        choices=SYMMETRIZATIONS,
+    )
+    min_weight: float = common(
+        0.1,
+        "Smallest attention of a link; a word that attends less to any word has none.",
+        maximum=1,
+    )
+    tokenized: bool = common(
+        False,
+        "Count tokens between spaces in any script: the text is tokenised already.",
+    )
+    probabilities: bool = common(
+        False,
+        "Add the probability of each link: its attention, of two directions the mean; in text "
+        "after a tab.",
+    )
+    input_format: str = common(
+        "text",
+        "Format of standard input. text: source, tab, target; json: an object per line with source "
+        "and translation, as `nmtkit translate` writes it.",
+        choices=("text", "json"),
+    )
+    output_format: str = common(
+        "text",
+        "Format of the output. text: the links of a pair per line, `0-0 1-2`; json: an object per "
+        "line.",
+        choices=("text", "json"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AligningConfig(InferenceConfig):
+    """Batches and input lines."""
+
+    max_length: int = setting(
+        1024,
+        "Longest line on either side; the end symbol counts; a pair with a longer one has no "
+        "links.",
+        unit="tokens",
+        minimum=2,
+    )
+    chunk_lines: int = setting(
+        4096, "Pairs that are read ahead and sorted by length.", unit="lines", minimum=1
+    )
+    devices: int = common(
+        1,
+        "Processes that share the lines, one per GPU; on a CPU they share its threads.",
+        zero="auto",
+        maximum=1024,
     )

@@ -1,4 +1,4 @@
-"""Attention weights of a model for a sentence or a pair, and alignments computed from them.
+"""Attention weights of a model for sentences and pairs, and alignments computed from them.
 
 This module returns tensors; `nmtkit.reporting.attention` makes tables and pictures of them. An
 alignment links each target token, or word, to a source one. It is computed from the attention
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from nmtkit.config.training import ModelConfig
 from nmtkit.decoding.forced import Ids
 from nmtkit.errors import DamagedError
 from nmtkit.model.attention import CrossAttention, SelfAttention, recorded_weights
@@ -67,6 +68,35 @@ def all_attention_weights(model: Transformer, source: Ids, target: Ids | None) -
     return AttentionWeights(_stacked(encoder), _stacked(decoder), _stacked(memory))
 
 
+@dataclass(frozen=True)
+class AligningAttention:
+    """The cross-attention from which alignments are read.
+
+    Attributes:
+        layer: decoder layer, from 0.
+        head: from 0; None = the mean of all heads.
+        is_shifted: a token is aligned by the row of the step that reads it, not of the step that
+            predicts it. Source: Chen et al. 2020 (arXiv 2004.14837), section 3.1.
+    """
+
+    layer: int
+    head: int | None
+    is_shifted: bool
+
+
+def aligning_attention(config: ModelConfig, stored_layer: int | None) -> AligningAttention:
+    """Return the attention from which a model's alignments are read: its trained head, if any.
+
+    Args:
+        config: the model's shape.
+        stored_layer: the layer, from 0, that `nmtkit align --choose-layer` stored; None = none.
+    """
+    if config.trained_head is not None:
+        return AligningAttention(*config.trained_head, is_shifted=False)
+    layer = aligning_layer(config.decoder_layers) if stored_layer is None else stored_layer
+    return AligningAttention(layer, head=None, is_shifted=True)
+
+
 def aligning_layer(num_decoder_layers: int) -> int:
     """Return the decoder layer, from 0, whose attention gives alignments: the last but one.
 
@@ -75,20 +105,69 @@ def aligning_layer(num_decoder_layers: int) -> int:
     return max(0, num_decoder_layers - 2)
 
 
-def links(attention: Tensor) -> list[tuple[int, int]]:
+@torch.inference_mode()
+def aligning_weights(
+    model: Transformer, pairs: Sequence[tuple[Ids, Ids]], attentions: Sequence[AligningAttention]
+) -> list[list[Tensor]]:
+    """Read a batch of pairs by forced decoding, and return their weights in each attention.
+
+    Args:
+        model: in evaluation mode.
+        pairs: source and target ids, each with its end symbol.
+        attentions: of the model.
+
+    Returns:
+        For each attention and pair, (T, S) float32 on the CPU, a row per target token; rows sum to
+        1. A shifted attention has a row of no meaning for the end symbol.
+
+    Raises:
+        DamagedError: a weight is not a finite number.
+        DataError: a sequence is longer than the model's learned positions.
+    """
+    assert not model.training, "attention weights need the model in evaluation mode"
+    device = model.output_weight.device
+    sources, targets = zip(*pairs, strict=True)
+    with ExitStack() as stack:
+        recorded = {
+            one.layer: stack.enter_context(
+                recorded_weights(model.decoder[one.layer].memory_attention)
+            )
+            for one in attentions
+        }
+        memory = model.encode(pack_sequences(sources, device))
+        inputs = pack_sequences([(BOS_ID, *target[:-1]) for target in targets], device)
+        model.decode(inputs, memory, max(recorded) + 1)
+    found = []
+    for one in attentions:
+        (weights,) = recorded[one.layer]  # (B, H, T, S)
+        block = weights.mean(1, dtype=torch.float32) if one.head is None else weights[:, one.head]
+        parts = [
+            part[: len(target), : len(source)]
+            for part, source, target in zip(block.float().cpu(), sources, targets, strict=True)
+        ]
+        if not all(part.isfinite().all() for part in parts):
+            raise _not_numbers()
+        found.append([part.roll(-1, 0) if one.is_shifted else part for part in parts])
+    return found
+
+
+def links(attention: Tensor, min_weight: float) -> list[tuple[int, int]]:
     """Align each target to the source to which it attends most, end symbols excluded.
 
     Args:
         attention: (T, S) between tokens or words, the end symbols last.
+        min_weight: smallest attention of a link; a target without as much has none.
 
     Returns:
-        (source, target) indices from 0, one pair per target in order; none if the source is only
-        the end symbol.
+        (source, target) indices from 0, at most one pair per target, in order; none if the source
+        is only the end symbol.
     """
     inner = attention[:-1, :-1]
     if inner.shape[1] == 0:
         return []
-    return [(source, target) for target, source in enumerate(inner.argmax(1).tolist())]
+    weights, sources = inner.max(1)
+    found = enumerate(zip(weights.tolist(), sources.tolist(), strict=True))
+    return [(source, target) for target, (weight, source) in found if weight >= min_weight]
 
 
 def word_attention(
@@ -113,7 +192,7 @@ def pool_words(
     """Pool attention between tokens into attention between words; rows still sum to 1.
 
     The columns of a word's tokens are summed, their rows averaged. A token of several words counts
-    in equal parts for each.
+    in equal parts for each. The row of a word without tokens is 0.
 
     Args:
         weights: (..., T, S) between tokens.
@@ -123,7 +202,8 @@ def pool_words(
         (..., words of the rows, words of the columns).
     """
     rows, columns = (_membership(words).to(weights) for words in (row_words, column_words))
-    return (rows.T @ weights @ columns) / rows.sum(0)[:, None]
+    sizes = rows.sum(0).where(rows.any(0), 1)
+    return (rows.T @ weights @ columns) / sizes[:, None]
 
 
 def with_end(words: Sequence[range]) -> list[range]:
@@ -136,18 +216,23 @@ def _stacked(recorded: Sequence[Sequence[Tensor]]) -> Tensor:
     """Stack the weights that each layer recorded for one sentence: (L, H, T, S)."""
     weights = torch.cat([of_layer for (of_layer,) in recorded]).float().cpu()
     if not weights.isfinite().all():
-        raise DamagedError(
-            "the model's attention weights are not numbers, so the model is damaged; use "
-            "another checkpoint"
-        )
+        raise _not_numbers()
     return weights
+
+
+def _not_numbers() -> DamagedError:
+    return DamagedError(
+        "the model's attention weights are not numbers, so the model is damaged; use another "
+        "checkpoint"
+    )
 
 
 def _membership(words: Sequence[range]) -> Tensor:
     """Return the matrix (tokens, words) of the part of each token in each of its words."""
     parts = torch.zeros(len(words), _num_words(words))
-    for token, own in enumerate(words):
-        parts[token, own.start : own.stop] = 1 / len(own)
+    tokens = [token for token, own in enumerate(words) for _ in own]
+    columns = [word for own in words for word in own]
+    parts[tokens, columns] = torch.tensor([1 / len(own) for own in words for _ in own])
     return parts
 
 

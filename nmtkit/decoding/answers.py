@@ -1,9 +1,9 @@
-"""Requests to a translator, and its answers; without torch."""
+"""Requests to a translator or an aligner, and its answers; without torch."""
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 
 @dataclass(frozen=True)
@@ -87,23 +87,60 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class BatchResult:
+class Pair:
+    """A pair of lines to align.
+
+    Attributes:
+        source, target: the two lines.
+        others: the other keys of a JSON line, which are passed through to the output.
+    """
+
+    source: str
+    target: str
+    others: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AlignedPair:
+    """The links of a pair.
+
+    Attributes:
+        request: the pair.
+        links: indices of a source word and a target word, from 0, by target word.
+        probabilities: of each link, between 0 and 1.
+        warning: why a pair that is too long has no links; "" = it is not.
+    """
+
+    request: Pair
+    links: Sequence[tuple[int, int]]
+    probabilities: Sequence[float]
+    warning: str = ""
+
+
+AnyAnswer = TypeVar("AnyAnswer", Answer, AlignedPair)
+
+
+@dataclass(frozen=True)
+class Results(Generic[AnyAnswer]):
     """The lines that a batch has finished.
 
     Attributes:
         answers: the answers that are final, and all before them too, in the order of the lines.
         num_lines: number of lines that the batch has finished, in any order.
-        num_tokens: target tokens of the batch's best translations.
+        num_tokens: target tokens of the batch; of translations, of the best ones.
     """
 
-    answers: Sequence[Answer]
+    answers: Sequence[AnyAnswer]
     num_lines: int
     num_tokens: int
 
 
+BatchResult = Results[Answer]
+
+
 def with_warnings(
-    results: Iterable[BatchResult], warn: Callable[[str], None]
-) -> Iterator[BatchResult]:
+    results: Iterable[Results[AnyAnswer]], warn: Callable[[str], None]
+) -> Iterator[Results[AnyAnswer]]:
     """Yield results; warn of the first line that was too long, and at the end of the others."""
     num_warnings = 0
     for result in results:

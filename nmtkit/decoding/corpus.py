@@ -1,4 +1,4 @@
-"""The translation of a text file into another file, and how it continues.
+"""The translation or alignment of text files into another file, and how it continues.
 
 Settings, models, shortlist and input are recorded at the beginning, and compared when the same
 command continues. Torch is loaded when all that can be checked before has been checked.
@@ -7,19 +7,22 @@ command continues. Torch is loaded when all that can be checked before has been 
 import gc
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import accumulate, islice, starmap
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 
 from nmtkit.config.problems import shown
-from nmtkit.config.schema import TranslateRecipe, fields_of, values_of
+from nmtkit.config.schema import AlignRecipe, TranslateRecipe, fields_of, recipe_of, values_of
+from nmtkit.config.training import LARGEST_DEPTH
 from nmtkit.data import shortlist as shortlists
-from nmtkit.decoding.answers import BatchResult, Chunk, Request
+from nmtkit.decoding.answers import Answer, Pair, Results
 from nmtkit.decoding.formats import (
     INPUT_FORMATS,
     answered,
+    make_links_writer,
     make_writer,
     read_requests,
 )
@@ -29,9 +32,17 @@ from nmtkit.storage.disk_errors import disk_errors
 from nmtkit.storage.durable import read_manifest
 from nmtkit.storage.growing_file import GrowingFile, growing_file
 from nmtkit.storage.manifest import Json, hash_of_content
-from nmtkit.storage.model_description import hashes_of
+from nmtkit.storage.model_description import hashes_of, stored_aligning_layer
 from nmtkit.storage.run_folder import find_model
-from nmtkit.text.lines import TextFacts, facts_of, numbered_chunks, open_bytes, raw_lines
+from nmtkit.text.lines import (
+    MAX_LINE_BYTES,
+    decode_lines,
+    facts_of,
+    numbered_chunks,
+    open_bytes,
+    pair_lines,
+    raw_lines,
+)
 from nmtkit.units import counted
 
 FREE_SETTINGS = (
@@ -39,27 +50,73 @@ FREE_SETTINGS = (
     *("device", "threads", "devices", "max_tokens", "batch_size"),
     *("compile", "stream", "shortlist"),  # without effect; recorded by its hash
 )
-"""Settings that may differ when a translation continues."""
+"""Settings that may differ when the work continues."""
 
 _DIGITS = 12  # of a hash: enough to distinguish what a user may confuse
 
 
+AnyRecipe = TypeVar("AnyRecipe", TranslateRecipe, AlignRecipe)
+
+
 @dataclass(frozen=True)
 class CorpusFiles:
-    """The files of a translation.
+    """The files of a translation or an alignment.
 
     Attributes:
-        input: the input, a file.
+        inputs: the input, a file; of an alignment, those of source and target.
         output: the output, which appears when it is complete.
-        shard: number of the shard to translate, from 1, and number of shards, which consist of
+        shard: number of the shard to process, from 1, and number of shards, which consist of
             whole chunks.
         overwrite: replace an existing output, at the end.
     """
 
-    input: Path
+    inputs: tuple[Path, ...]
     output: Path
     shard: tuple[int, int] = (1, 1)
     overwrite: bool = False
+
+    @property
+    def input_name(self) -> str:
+        """The name of the input in messages."""
+        return " and ".join(map(str, self.inputs))
+
+
+class Answerer(Protocol):
+    """Answers chunks of requests: a translator, an aligner, or several in processes."""
+
+    def answer_all(self, chunks: Iterable[tuple[int, Any]]) -> Iterator[Results[Any]]:
+        """Answer chunks of lines; yield the result of each batch, with answers in order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task(Generic[AnyRecipe]):
+    """What a command does with each line of its input.
+
+    Attributes:
+        noun, doing, done: names of the work in messages.
+        recipe: all settings.
+        chunk_lines: lines that are read ahead.
+        given: what determines the output besides settings and input, by its name in messages.
+        raw_lines: yields the lines of the input, and checks their format.
+        requests: yields the requests of the input, given the number of the first one, from 1.
+        open: loads the models, given the recipe with its precision.
+        write: returns output lines of an answer, given its line's number from 0.
+        ends: yields how far lines of output reach, given the first line's number; see `answered`.
+        summary: returns a line about the answers so far; "" = nothing to report.
+    """
+
+    noun: str
+    doing: str
+    done: str
+    recipe: AnyRecipe
+    chunk_lines: int
+    given: Mapping[str, Json]
+    raw_lines: Callable[[], Iterator[bytes]]
+    requests: Callable[[int], Iterator[Any]]
+    open: Callable[[AnyRecipe], Answerer]
+    write: Callable[[Any, int], list[str]]
+    ends: Callable[[Iterable[bytes], int], Iterator[tuple[int, int]]]
+    summary: Callable[[], str] = str
 
 
 def translate_file(
@@ -87,67 +144,162 @@ def translate_file(
         ResourceError: no space, no permission, a failing disk.
     """
     folders = [find_model(path) for path in models]
-    work = _work(folders, recipe, files.shard)
-    with _opened(files) as text, growing_file(files.output, overwrite=files.overwrite) as file:
-        facts = _read(text, files, recipe, reporter)
-        lines = _lines_of(files, facts.num_lines, recipe.translation.chunk_lines)
-        recipe = _with_precision(recipe, file.work)
-        work["--precision"] = recipe.translation.precision
-        work["the input"] = f"{counted(facts.num_lines, 'lines')}, {facts.sha256[:_DIGITS]}"
-        _check_same(file, work)
-        num_done = len(lines) if file.is_complete else file.resume(partial(_ends, recipe, lines))
+    shortlist = recipe.translation.shortlist
+    if shortlist:
+        manifest = read_manifest(Path(shortlist), shortlists.FORMAT, shortlists.VERSION)
+        shortlist = hash_of_content(manifest)[:_DIGITS]
+    given = {"the model": " and ".join(map(_hash, folders)), "--shortlist": shortlist}
+    name, input_format = files.input_name, INPUT_FORMATS[recipe.output.input_format]
+    write, repair_counts = make_writer(recipe.output), Counter[bool | None]()
+    translators = []
+
+    def checked_lines(stream: BinaryIO) -> Iterator[bytes]:
+        for number, line in enumerate(raw_lines(stream, name, input_format.max_bytes), 1):
+            if input_format.can_be_malformed:
+                input_format.request(line.decode("utf-8", "replace"), f"{name}:{number}")
+            yield line
+
+    def open_models(recipe: TranslateRecipe) -> Answerer:
+        from nmtkit.decoding.workers import open_translator
+
+        translator = open_translator(folders, recipe, warn, reporter.message, reads_ahead=True)
+        translators.append(translator)
+        return translator
+
+    def count_and_write(answer: Answer, number: int) -> list[str]:
+        repair_counts[answer.translation.is_repaired] += 1
+        return write(answer, number)
+
+    with _opened(files) as (stream,):
+        task = Task(
+            noun="translation",
+            doing="translating",
+            done="translated",
+            recipe=recipe,
+            chunk_lines=recipe.translation.chunk_lines,
+            given=given,
+            raw_lines=partial(checked_lines, stream),
+            requests=partial(read_requests, stream, recipe.output.input_format, name, warn),
+            open=open_models,
+            write=count_and_write,
+            ends=partial(answered, recipe.output),
+            summary=lambda: translators[0].summarize(repair_counts),
+        )
+        _write_file(task, [stream], files, reporter)
+
+
+def align_files(
+    models: Sequence[Path],
+    recipe: AlignRecipe,
+    files: CorpusFiles,
+    reporter: WorkReporter,
+    warn: Callable[[str], None],
+) -> None:
+    """Align the lines of two files; write their links into a third; continue what was begun.
+
+    Args:
+        models: source to target; and target to source, if there are two.
+        recipe, files, reporter, warn: see `translate_file`.
+
+    Raises:
+        NmtkitError: as `translate_file` and `load_aligner`.
+    """
+    folders = [find_model(path) for path in models]
+    names = str(files.inputs[0]), str(files.inputs[1])
+    given: dict[str, Json] = {"--reverse": ""}
+    for name, folder in zip(("the model", "--reverse"), folders, strict=False):
+        given[name] = _hash(folder)
+        given[f"the stored layer of {name}"] = stored_aligning_layer(folder, LARGEST_DEPTH)
+
+    def both_lines(streams: Sequence[BinaryIO]) -> Iterator[bytes]:
+        source, target = map(raw_lines, streams, names, [MAX_LINE_BYTES] * 2)
+        return (b"\t".join(pair) for pair in pair_lines(source, target, names))
+
+    def requests(streams: Sequence[BinaryIO], first: int) -> Iterator[Any]:
+        decode = partial(decode_lines, warn_of_invalid=warn, first_line=first)
+        source, target = map(decode, streams, names)
+        return starmap(Pair, pair_lines(source, target, names))
+
+    def open_models(recipe: AlignRecipe) -> Answerer:
+        from nmtkit.decoding.workers import open_aligner
+
+        return open_aligner(folders, recipe, warn, reads_ahead=True)
+
+    with _opened(files) as streams:
+        task = Task(
+            noun="alignment",
+            doing="aligning",
+            done="aligned",
+            recipe=recipe,
+            chunk_lines=recipe.aligning.chunk_lines,
+            given=given,
+            raw_lines=partial(both_lines, streams),
+            requests=partial(requests, streams),
+            open=open_models,
+            write=make_links_writer(recipe.links),
+            ends=lambda output, first: enumerate(accumulate(map(len, output), initial=0), first),
+        )
+        _write_file(task, streams, files, reporter)
+
+
+def _write_file(
+    task: Task[AnyRecipe], streams: Sequence[BinaryIO], files: CorpusFiles, reporter: WorkReporter
+) -> None:
+    """Write the output of a task, or continue it.
+
+    Args:
+        task: what to do.
+        streams: the input, which can be read twice.
+        files: input and output.
+        reporter: takes messages and progress.
+    """
+    with growing_file(files.output, overwrite=files.overwrite) as file:
+        with reporter.track(task.raw_lines(), "read", "lines", every=QUICK_ITEMS) as raw:
+            facts = facts_of(raw)
+        lines = _lines_of(files, facts.num_lines, task.chunk_lines)
+        recipe = _with_precision(task.recipe, file.work)
+        work = {
+            **task.given,
+            "--shard": "{}/{}".format(*files.shard),
+            **_by_flag(recipe),
+            "the input": f"{counted(facts.num_lines, 'lines')}, {facts.sha256[:_DIGITS]}",
+        }
+        _check_same(file, work, task)
+        num_done = len(lines) if file.is_complete else file.resume(partial(_ends, task, lines))
         rest = lines[num_done:]
         if num_done:
             reporter.message(f"continuing after line {rest.start:,} of {lines.stop:,}")
         elif lines:
-            what = f"translating {counted(len(lines), 'lines')} of {files.input}"
+            what = f"{task.doing} {counted(len(lines), 'lines')} of {files.input_name}"
             reporter.message(f"{what}; if it is interrupted, the same command continues")
         if rest or file.work is None:
-            from nmtkit.decoding.workers import open_translator
-
-            translator = open_translator(folders, recipe, warn, reporter.message, reads_ahead=True)
+            answerer = task.open(recipe)
             gc.freeze()  # torch's million objects stay to the end; scanning them halves the speed
             file.begin(work)
-            text.seek(0)
-            name, first = str(files.input), rest.start + 1
-            requests = read_requests(text, recipe.output.input_format, name, warn, first)
-            with reporter.counting("translated", "lines", len(lines), num_done) as counting:
-                answer_all = translator.answer_all
-                repair_counts = _write(answer_all, requests, rest, recipe, file, counting)
-            if summary := translator.summarize(repair_counts):
+            for stream in streams:
+                stream.seek(0)
+            with reporter.counting(task.done, "lines", len(lines), num_done) as counting:
+                _write(task, answerer, rest, file, counting)
+            if summary := task.summary():
                 reporter.message(summary)
         file.publish()
-    reporter.message(f"translated {counted(len(lines), 'lines')} into {files.output}")
+    reporter.message(f"{task.done} {counted(len(lines), 'lines')} into {files.output}")
 
 
-def _opened(files: CorpusFiles) -> BinaryIO:
-    """Open the input, a file that is not the output."""
-    path, output = files.input, files.output
-    with disk_errors(path):
-        if path.exists() and not path.is_file():
-            raise ConfigError(
-                f"{path}: not a file, and only the translation of a file can be continued; give a "
-                "file, or use standard input and output"
-            )
-        if path.exists() and output.exists() and path.samefile(output):
-            raise ConfigError(f"{path}: is both input and output; give another --output")
-    return open_bytes(path)
-
-
-def _read(
-    text: BinaryIO, files: CorpusFiles, recipe: TranslateRecipe, reporter: WorkReporter
-) -> TextFacts:
-    """Read the input once; DataError for a line that is too long or not of the format."""
-    name, input_format = str(files.input), INPUT_FORMATS[recipe.output.input_format]
-
-    def checked(lines: Iterable[bytes]) -> Iterator[bytes]:
-        for number, line in enumerate(lines, 1):
-            input_format.request(line.decode("utf-8", "replace"), f"{name}:{number}")
-            yield line
-
-    raw = raw_lines(text, name, input_format.max_bytes)
-    with reporter.track(raw, "read", "lines", every=QUICK_ITEMS) as lines:
-        return facts_of(checked(lines) if input_format.can_be_malformed else lines)
+@contextmanager
+def _opened(files: CorpusFiles) -> Iterator[list[BinaryIO]]:
+    """Open the inputs, files that are not the output."""
+    for path in files.inputs:
+        with disk_errors(path):
+            if path.exists() and not path.is_file():
+                raise ConfigError(
+                    f"{path}: not a file, and only the work on a file can be continued; give a "
+                    "file, or use standard input and output"
+                )
+            if path.exists() and files.output.exists() and path.samefile(files.output):
+                raise ConfigError(f"{path}: is both input and output; give another --output")
+    with ExitStack() as opened:
+        yield [opened.enter_context(open_bytes(path)) for path in files.inputs]
 
 
 def _lines_of(files: CorpusFiles, num_lines: int, chunk_lines: int) -> range:
@@ -156,16 +308,17 @@ def _lines_of(files: CorpusFiles, num_lines: int, chunk_lines: int) -> range:
     num_chunks = max(1, -(-num_lines // chunk_lines))
     if count > num_chunks:
         raise ConfigError(
-            f"--shard {number}/{count}: {files.input} has {num_chunks:,} chunks of {chunk_lines:,} "
-            f"lines; give at most {num_chunks:,} shards, or smaller --chunk-lines"
+            f"--shard {number}/{count}: {files.input_name} has {num_chunks:,} chunks of "
+            f"{chunk_lines:,} lines; give at most {num_chunks:,} shards, or smaller --chunk-lines"
         )
     begin, end = (num_chunks * place // count * chunk_lines for place in (number - 1, number))
     return range(num_lines)[begin:end]
 
 
-def _with_precision(recipe: TranslateRecipe, begun: Mapping[str, Json] | None) -> TranslateRecipe:
-    """Replace `--precision auto` by the precision of what has been translated, or of the device."""
-    if recipe.translation.precision != "auto":
+def _with_precision(recipe: AnyRecipe, begun: Mapping[str, Json] | None) -> AnyRecipe:
+    """Replace `--precision auto` by the precision of what has been written, or of the device."""
+    values = values_of(recipe)
+    if values["precision"] != "auto":
         return recipe
     if begun is not None:
         precision = str(begun["--precision"])
@@ -173,69 +326,53 @@ def _with_precision(recipe: TranslateRecipe, begun: Mapping[str, Json] | None) -
         from nmtkit.runtime.devices import precision_of_inference
 
         precision = precision_of_inference(recipe.runtime)
-    return replace(recipe, translation=replace(recipe.translation, precision=precision))
+    return recipe_of(type(recipe), {**values, "precision": precision})
 
 
-def _work(
-    models: Iterable[Path], recipe: TranslateRecipe, shard: tuple[int, int]
-) -> dict[str, Json]:
-    """Return what determines translations, except the input, by its name in messages."""
-    shortlist = recipe.translation.shortlist
-    if shortlist:
-        manifest = read_manifest(Path(shortlist), shortlists.FORMAT, shortlists.VERSION)
-        shortlist = hash_of_content(manifest)[:_DIGITS]
-    return {
-        "the model": " and ".join(hash_of_content(hashes_of(one))[:_DIGITS] for one in models),
-        "--shortlist": shortlist,
-        "--shard": "{}/{}".format(*shard),
-        **_by_flag(values_of(recipe)),
-    }
+def _hash(folder: Path) -> str:
+    """Return digits of the hash of a model's weights and codec."""
+    return hash_of_content(hashes_of(folder))[:_DIGITS]
 
 
-def _by_flag(settings: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the settings that determine translations, by their flags."""
-    fields = fields_of(TranslateRecipe)
-    return {fields[name].flag: one for name, one in settings.items() if name not in FREE_SETTINGS}
+def _by_flag(recipe: TranslateRecipe | AlignRecipe) -> dict[str, Json]:
+    """Return the settings that determine the output, by their flags."""
+    fields = fields_of(type(recipe))
+    values = values_of(recipe)
+    return {fields[name].flag: one for name, one in values.items() if name not in FREE_SETTINGS}
 
 
-def _check_same(file: GrowingFile, work: Mapping[str, Json]) -> None:
-    """Raise ConfigError if a file was begun by another translation; it names every difference."""
+def _check_same(file: GrowingFile, work: Mapping[str, Json], task: Task[AnyRecipe]) -> None:
+    """Raise ConfigError if a file was begun by other work; it names every difference."""
     # A setting that the version which began it did not have is as by default.
-    defaults = {name: one.default for name, one in fields_of(TranslateRecipe).items()}
-    begun = {**_by_flag(defaults), **(work if file.work is None else file.work)}
-    if begun["--on-too-long"] == "error":  # no line that was translated so far was too long
-        begun["--on-too-long"] = work["--on-too-long"]
+    defaults = _by_flag(recipe_of(type(task.recipe), {}))
+    begun = {**defaults, **(work if file.work is None else file.work)}
+    if begun.get("--on-too-long") == "error":  # no line that was translated so far was too long
+        begun["--on-too-long"] = work.get("--on-too-long")
     if different := [name for name in work if begun.get(name) != work[name]]:
         found = (f"{one} was {shown(begun.get(one))}, now {shown(work[one])}" for one in different)
         raise ConfigError(
-            f"{file.partial}: belongs to another translation: {'; '.join(found)}; run the "
+            f"{file.partial}: belongs to another {task.noun}: {'; '.join(found)}; run the "
             f"command that began it, or delete {file.partial.name} and {file.manifest.name}"
         )
 
 
-def _ends(recipe: TranslateRecipe, lines: range, output: Iterable[bytes]) -> dict[int, int]:
+def _ends(task: Task[AnyRecipe], lines: range, output: Iterable[bytes]) -> dict[int, int]:
     """Return the ends of whole chunks in lines of output: numbers of input lines, and of bytes."""
-    ends = lines[:: recipe.translation.chunk_lines]
-    found = answered(recipe.output, output, lines.start)
+    ends = lines[:: task.chunk_lines]
+    found = task.ends(output, lines.start)
     return {end - lines.start: at for end, at in found if end in ends or end == lines.stop}
 
 
 def _write(
-    answer_all: Callable[[Iterable[Chunk]], Iterable[BatchResult]],
-    requests: Iterable[Request],
-    lines: range,
-    recipe: TranslateRecipe,
-    file: GrowingFile,
-    counting: Counting,
-) -> Counter[bool | None]:
-    """Translate lines, and write each chunk when it is complete; return counts of repairs."""
-    size, numbers, rows = recipe.translation.chunk_lines, iter(lines), list[str]()
-    write, repair_counts = make_writer(recipe.output), Counter[bool | None]()
-    chunks = numbered_chunks(islice(requests, len(lines)), size)
-    for result in answer_all((lines.start + number, chunk) for number, chunk in chunks):
+    task: Task[AnyRecipe], answerer: Answerer, lines: range, file: GrowingFile, counting: Counting
+) -> None:
+    """Answer lines, and write each chunk when it is complete."""
+    size, numbers, rows = task.chunk_lines, iter(lines), list[str]()
+    requests = islice(task.requests(lines.start + 1), len(lines))
+    chunks = numbered_chunks(requests, size)
+    for result in answerer.answer_all((lines.start + number, chunk) for number, chunk in chunks):
         for answer, number in zip(result.answers, numbers, strict=False):
-            rows += write(answer, number)
-            repair_counts[answer.translation.is_repaired] += 1
+            rows += task.write(answer, number)
             if number + 1 in lines[::size] or number == lines[-1]:
                 file.append(rows)
                 rows.clear()
@@ -245,4 +382,3 @@ def _write(
             f"line {missing + 1:,} of the input was there when this command began, and is not any "
             "more; restore it, and run the command again"
         )
-    return repair_counts

@@ -1,4 +1,4 @@
-"""Formats of translation: requests are read from plain or JSON lines, and answers written.
+"""Formats of translation and alignment: requests are read from plain or JSON lines.
 
 Answers are written as plain lines, Moses n-best lists or JSON lines.
 """
@@ -9,11 +9,18 @@ from functools import partial
 from itertools import groupby
 from typing import Any, BinaryIO
 
-from nmtkit.config.translation import OutputConfig
-from nmtkit.decoding.answers import Answer, Request, Translation
+from nmtkit.config.translation import LinksConfig, OutputConfig
+from nmtkit.decoding.answers import AlignedPair, Answer, Pair, Request, Translation
+from nmtkit.errors import DataError
 from nmtkit.text.json_lines import MAX_OBJECT_BYTES, read_object, write_object
 from nmtkit.text.lines import MAX_LINE_BYTES, decode_lines
-from nmtkit.text.translations import ANSWER_KEYS, REQUEST_KEYS, SCHEMA, check_schema
+from nmtkit.text.translations import (
+    ANSWER_KEYS,
+    REQUEST_KEYS,
+    SCHEMA,
+    check_schema,
+    read_translations,
+)
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,33 @@ INPUT_FORMATS: dict[str, InputFormat] = {
     "json": InputFormat(_json_request, can_be_malformed=True, max_bytes=MAX_OBJECT_BYTES),
 }
 """The formats of the input of translation."""
+
+
+def read_pairs(
+    stream: BinaryIO, input_format: str, name: str, warn: Callable[[str], None]
+) -> Iterator[Pair]:
+    """Return the pairs of a stream, read as needed: two columns, or JSON lines with translations.
+
+    Args:
+        stream, input_format, name, warn: as for `read_requests`.
+
+    Raises:
+        DataError: a line is too long, or is not of the format; a damaged gzip file.
+    """
+    if input_format == "json":
+        found = read_translations(stream, name)
+        return (Pair(one.source, one.best.text, {**one.best.values, **one.others}) for one in found)
+    numbered = enumerate(decode_lines(stream, name, warn), 1)
+    return (_pair(line, f"{name}:{number}") for number, line in numbered)
+
+
+def _pair(line: str, where: str) -> Pair:
+    source, *targets = line.split("\t")
+    if len(targets) != 1 and line.strip():
+        raise DataError(
+            f"{where}: {len(targets)} tabs; write a source, one tab and its translation"
+        )
+    return Pair(source, targets[0] if targets else "")
 
 
 def make_writer(output: OutputConfig) -> Callable[[Answer, int], list[str]]:
@@ -182,6 +216,31 @@ def _values(translation: Translation, output: OutputConfig) -> dict[str, Any]:
 def pharaoh(pairs: Sequence[tuple[int, int]]) -> str:
     """Write links in Pharaoh format, `0-0 1-2`: source-target, from 0, in target order."""
     return " ".join(f"{source}-{target}" for source, target in pairs)
+
+
+def make_links_writer(config: LinksConfig) -> Callable[[AlignedPair, int], list[str]]:
+    """Return the function from an aligned pair, and its line's number, to the line of output."""
+
+    def text_line(pair: AlignedPair, _number: int) -> list[str]:
+        columns = [pharaoh(pair.links)]
+        if config.probabilities:
+            columns.append(" ".join(f"{one:.4f}" for one in pair.probabilities))
+        return ["\t".join(columns)]
+
+    def json_line(pair: AlignedPair, _number: int) -> list[str]:
+        request = pair.request
+        values = {
+            "schema": SCHEMA,
+            "source": request.source,
+            "translation": request.target,
+            **request.others,
+            "alignment": pharaoh(pair.links),
+        }
+        if config.probabilities:
+            values["link_probabilities"] = pair.probabilities
+        return [write_object(values)]
+
+    return text_line if config.output_format == "text" else json_line
 
 
 OUTPUT_FORMATS: dict[str, Callable[[OutputConfig, Answer, int], list[str]]] = {

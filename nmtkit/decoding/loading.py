@@ -1,18 +1,22 @@
-"""Load translators and scorers from the paths of models; these two read no files."""
+"""Load translators, scorers and aligners from the paths of models; these read no files."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
 
-from nmtkit.config.schema import RuntimeConfig, ScoringConfig, TranslateRecipe
+from nmtkit.config.schema import AlignRecipe, RuntimeConfig, ScoringConfig, TranslateRecipe
 from nmtkit.data.shortlist import Shortlist
+from nmtkit.decoding.aligner import Aligner, AligningModel
+from nmtkit.decoding.alignment import aligning_attention
 from nmtkit.decoding.code_cache import load_or_compile
 from nmtkit.decoding.scorer import Scorer
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import RESTORE, ConfigError, DamagedError
 from nmtkit.runtime.devices import choose_precision, set_up
-from nmtkit.storage.model_folder import load_model
+from nmtkit.storage.model_description import stored_aligning_layer
+from nmtkit.storage.model_folder import load_model, read_model
+from nmtkit.storage.run_folder import find_model
 from nmtkit.text.codec import TextCodec
 
 
@@ -78,6 +82,48 @@ def load_scorer(path: Path, scoring: ScoringConfig, runtime: RuntimeConfig) -> S
     loaded = load_model(path, device)
     loaded.model.prepare(_dtype(scoring.precision, device))
     return Scorer([loaded.model], loaded.codec, scoring)
+
+
+def load_aligner(
+    paths: Sequence[Path], recipe: AlignRecipe, warn: Callable[[str], None]
+) -> Aligner:
+    """Load a model, or one per direction, ready to align.
+
+    Args:
+        paths: paths of models, checkpoints or runs: source to target; and target to source.
+        recipe: settings of links, batches, device and precision.
+        warn: takes one-line warnings.
+
+    Raises:
+        ConfigError: the second model does not translate in the other direction, lines are not
+            text, or the device is missing.
+        DamagedError: a model is missing or incomplete.
+    """
+    device = set_up(recipe.runtime)
+    dtype = _dtype(recipe.aligning.precision, device)
+    models = [_load_aligning_model(path, device, dtype) for path in paths]
+    forward = models[0].codec
+    for path, other in zip(paths[1:], models[1:], strict=True):
+        if not other.codec.accepts_languages(forward.target_lang, forward.source_lang):
+            raise ConfigError(
+                f"{path}: translates {other.codec.language_pair}, and {paths[0]} "
+                f"{forward.language_pair}; give a model of the other direction to --reverse"
+            )
+    return Aligner(models, recipe.links, recipe.aligning, warn)
+
+
+def _load_aligning_model(path: Path, device: torch.device, dtype: torch.dtype) -> AligningModel:
+    folder = find_model(path)
+    loaded = read_model(folder, device)
+    if loaded.codec.target_type != "text":
+        raise ConfigError(
+            f"{path}: writes {loaded.codec.target_type}, and only words of text are aligned; give "
+            "a model that translates"
+        )
+    loaded.model.prepare(dtype)
+    config = loaded.recipe.model
+    stored = stored_aligning_layer(folder, config.decoder_layers)
+    return AligningModel(loaded.model, loaded.codec, aligning_attention(config, stored))
 
 
 def _dtype(precision: str, device: torch.device) -> torch.dtype:

@@ -246,7 +246,7 @@ def _translation(
         if score.attention is not None:
             source_words = codec.source.word_ranges(part.ids[:-1])
             target_words = codec.target.word_ranges(ids[:-1])
-            pairs = links(word_attention(score.attention, source_words, target_words))
+            pairs = links(word_attention(score.attention, source_words, target_words), 0)
             alignment += [(part.word_in_line(s), t + num_words) for s, t in pairs]
             num_words += target_words[-1].stop if target_words else 0
             before = [0.0] * len(source_tokens)

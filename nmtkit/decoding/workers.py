@@ -1,4 +1,4 @@
-"""Translation by several processes, each with its own device."""
+"""Translation and alignment by several processes, each with its own device."""
 
 import os
 from collections import Counter, deque
@@ -9,13 +9,14 @@ from functools import partial
 from itertools import pairwise
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
-from nmtkit.config.schema import TranslateRecipe
-from nmtkit.decoding.answers import Answer, BatchResult, Chunk, Request, with_warnings
-from nmtkit.decoding.loading import load_translator
+from nmtkit.config.schema import AlignRecipe, RuntimeConfig, TranslateRecipe
+from nmtkit.decoding.aligner import Aligner
+from nmtkit.decoding.answers import Results, with_warnings
+from nmtkit.decoding.loading import load_aligner, load_translator
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import LostRankError, NmtkitError, ResourceError, is_out_of_memory
 from nmtkit.runtime.workers import Worker, wait_for_any
@@ -23,6 +24,15 @@ from nmtkit.text.codec import KINDS
 
 Message = list[Any]
 """What a worker sends: the kind of its target vocabulary, once loaded; the result of a batch."""
+
+
+class Loader(Protocol):
+    """Loads what answers lines, in a process; see `load_translator` and `load_aligner`."""
+
+    def __call__(
+        self, paths: Sequence[Path], recipe: Any, warn: Callable[[str], None]
+    ) -> Translator | Aligner:
+        """Load models from paths, by the recipe of the command."""
 
 
 @dataclass
@@ -34,25 +44,25 @@ class _Part:
         requests: its lines.
         answers: the answers so far, in order.
         num_taken: how many of them the caller has.
-        error: the error that ended its translation.
+        error: the error that ended its work.
     """
 
     first_number: int
-    requests: Sequence[Request]
-    answers: list[Answer] = field(default_factory=list)
+    requests: Sequence[Any]
+    answers: list[Any] = field(default_factory=list)
     num_taken: int = 0
     error: NmtkitError | None = None
 
     @property
     def is_finished(self) -> bool:
-        """All lines are translated, or an error has occurred."""
+        """All lines are answered, or an error has occurred."""
         return self.error is not None or len(self.answers) == len(self.requests)
 
-    def message(self) -> tuple[list[Request], int]:
+    def message(self) -> tuple[list[Any], int]:
         """Return what its worker receives: requests without other keys, which may not pickle."""
         return [replace(one, others={}) for one in self.requests], self.first_number
 
-    def take(self) -> list[Answer]:
+    def take(self) -> list[Any]:
         """Return the answers since the last call, with the requests as they were given."""
         first, self.num_taken = self.num_taken, len(self.answers)
         answers = self.answers[first:]
@@ -61,22 +71,24 @@ class _Part:
 
 
 class Workers:
-    """A translator that divides each chunk of lines among several processes."""
+    """A translator or an aligner that divides each chunk of lines among several processes."""
 
     def __init__(
         self,
         paths: Sequence[Path],
-        recipe: TranslateRecipe,
+        recipe: TranslateRecipe | AlignRecipe,
         warn: Callable[[str], None],
         num_workers: int,
         *,
+        load: Loader = load_translator,
         reads_ahead: bool = False,
     ) -> None:
         """Start the processes, and wait until they have loaded the models.
 
         Args:
-            paths, recipe, warn: as for `load_translator`; CPU threads are divided among workers.
+            paths, recipe, warn: as for `load`; CPU threads are divided among workers.
             num_workers: number of processes.
+            load: loads the models in each process.
             reads_ahead: read the next chunk before the results of one are complete, so that no
                 worker waits for another; for input that does not keep its reader waiting.
 
@@ -91,24 +103,24 @@ class Workers:
         self._workers: list[Worker[Message]] = []
         for number in range(num_workers):
             self._workers.append(Worker(_serve, partial(_lost, number)))
-            self._workers[-1].send((number, paths, replace(recipe, runtime=runtime)))
+            self._workers[-1].send((number, load, paths, replace(recipe, runtime=runtime)))
         # Dictionaries keep their order: that of the parts of a chunk.
         self._work: dict[Worker[Message], deque[_Part]] = {one: deque() for one in self._workers}
         self._target_kind: str = {worker.receive()[0] for worker in self._workers}.pop()
 
-    def answer_all(self, chunks: Iterable[Chunk]) -> Iterator[BatchResult]:
-        """Translate chunks of lines, each divided among the workers; yield each batch's result.
+    def answer_all(self, chunks: Iterable[tuple[int, Sequence[Any]]]) -> Iterator[Results[Any]]:
+        """Answer chunks of lines, each divided among the workers; yield each batch's result.
 
         The answers of all results together are in the order of the lines.
 
         Raises:
-            DataError: as for `Translator.answer_all`.
+            DataError: as for `answer_all` of `Translator` and `Aligner`.
             LostRankError: a process died.
         """
         self._drop_unfinished()
         yield from with_warnings(self._results(chunks), self._warn)
 
-    def _results(self, chunks: Iterable[Chunk]) -> Iterator[BatchResult]:
+    def _results(self, chunks: Iterable[tuple[int, Sequence[Any]]]) -> Iterator[Results[Any]]:
         divided: deque[list[_Part]] = deque()
         remaining, error = iter(chunks), None
         while error is None:
@@ -127,7 +139,7 @@ class Workers:
         if error:
             raise error
 
-    def _divide(self, chunk: Sequence[Request], first: int) -> list[_Part]:
+    def _divide(self, chunk: Sequence[Any], first: int) -> list[_Part]:
         """Add a part of a chunk to the work of each worker."""
         size = len(self._workers)
         bounds = [len(chunk) * number // size for number in range(size + 1)]
@@ -139,21 +151,21 @@ class Workers:
                     worker.send(part.message())
         return parts
 
-    def _finish(self, parts: Sequence[_Part]) -> Iterator[BatchResult]:
-        """Yield all results until these parts are translated, and their answers in order."""
+    def _finish(self, parts: Sequence[_Part]) -> Iterator[Results[Any]]:
+        """Yield all results until these parts are answered, and their answers in order."""
         for part in parts:
-            yield BatchResult(part.take(), 0, 0)
+            yield Results[Any](part.take(), 0, 0)
             while not part.is_finished:
                 for worker in wait_for_any([one for one, parts in self._work.items() if parts]):
                     result = self._receive_result(worker)
-                    yield BatchResult(part.take(), result.num_lines, result.num_tokens)
+                    yield Results[Any](part.take(), result.num_lines, result.num_tokens)
             if part.error:
                 raise part.error
 
-    def _receive_result(self, worker: Worker[Message]) -> BatchResult:
+    def _receive_result(self, worker: Worker[Message]) -> Results[Any]:
         """Receive the result of a batch; if it was the last of a part, send the next part."""
         work = self._work[worker]
-        result = BatchResult((), 0, 0)
+        result = Results[Any]((), 0, 0)
         try:
             (result,) = worker.receive()
         except NmtkitError as error:
@@ -187,32 +199,51 @@ def open_translator(
     reads_ahead: bool = False,
 ) -> "Translator | Workers":
     """Load models in this process, or in several by the recipe's `devices`; see `Workers`."""
-    num_gpus = torch.cuda.device_count() if recipe.runtime.device != "cpu" else 0
-    num_workers = recipe.translation.devices or max(num_gpus, 1)
+    num_workers = _num_workers(recipe.translation.devices, recipe.runtime)
     if num_workers == 1:
         return load_translator(paths, recipe, warn, report)
     return Workers(paths, recipe, warn, num_workers, reads_ahead=reads_ahead)
 
 
+def open_aligner(
+    paths: Sequence[Path],
+    recipe: AlignRecipe,
+    warn: Callable[[str], None],
+    *,
+    reads_ahead: bool = False,
+) -> "Aligner | Workers":
+    """Load models in this process, or in several by the recipe's `devices`; see `Workers`."""
+    num_workers = _num_workers(recipe.aligning.devices, recipe.runtime)
+    if num_workers == 1:
+        return load_aligner(paths, recipe, warn)
+    return Workers(paths, recipe, warn, num_workers, load=load_aligner, reads_ahead=reads_ahead)
+
+
+def _num_workers(devices: int, runtime: RuntimeConfig) -> int:
+    """Return the number of processes; without a setting, one per GPU."""
+    num_gpus = torch.cuda.device_count() if runtime.device != "cpu" else 0
+    return devices or max(num_gpus, 1)
+
+
 def _lost(number: int, _exit_code: int | None) -> LostRankError:
     return LostRankError(
-        f"translating process {number} died (out of memory?); give fewer --devices, or smaller "
+        f"process {number} of --devices died (out of memory?); give fewer --devices, or smaller "
         "--max-tokens"
     )
 
 
 def _serve(connection: "Connection[Message | Exception, Any]") -> None:
     """Serve a `Workers`: load models on the device of a number, then answer parts of chunks."""
-    number, paths, recipe = connection.recv()
+    number, load, paths, recipe = connection.recv()
     os.environ["LOCAL_RANK"] = str(number)
     with _errors_of_torch():
-        translator = load_translator(paths, recipe, _no_warning)
-    connection.send([translator.target_kind])
+        loaded = load(paths, recipe, _no_warning)
+    connection.send([loaded.target_kind])
     while True:
         requests, first_number = connection.recv()
         try:
             with _errors_of_torch():
-                for result in translator.answer_chunk(requests, first_number):
+                for result in loaded.answer_chunk(requests, first_number):
                     connection.send([result])
         except NmtkitError as error:
             connection.send(error)
@@ -230,7 +261,7 @@ def _errors_of_torch() -> Iterator[None]:
     except (MemoryError, RuntimeError) as error:
         if is_out_of_memory(error):
             raise ResourceError(
-                "a translating process is out of memory; give smaller --max-tokens or "
+                "a process of --devices is out of memory; give smaller --max-tokens or "
                 "--batch-size, or fewer --devices"
             ) from error
         raise NmtkitError(

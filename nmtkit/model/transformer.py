@@ -100,19 +100,20 @@ class Transformer(nn.Module):
             x = self._run(layer, x, partial(layer.self_attention, layout=layout, is_causal=False))
         return Packed(self.encoder_norm(x), layout)
 
-    def decode(self, target: Packed, memory: Packed) -> Tensor:
+    def decode(self, target: Packed, memory: Packed, num_layers: int | None = None) -> Tensor:
         """Compute the hidden vectors for `logits` of each next token.
 
         Args:
             target: ids (Y,); each sentence begins with the begin symbol.
             memory: (X, D) of the same sentences, from `encode`.
+            num_layers: only the first ones, for their attention; None = all.
 
         Returns:
             (Y, D).
         """
         layout = target.layout
         x = self.target_embedding(target.values, layout.positions, layout.longest)
-        for layer in self.decoder:
+        for layer in self.decoder[:num_layers]:
             x = self._run(
                 layer,
                 x,

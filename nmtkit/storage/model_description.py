@@ -14,9 +14,11 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import loads, read_text
 from nmtkit.config.training import ModelConfig
 from nmtkit.errors import RESTORE, ConfigError, DamagedError
-from nmtkit.storage.disk_changes import check_is_file
-from nmtkit.storage.durable import format_of, read_manifest
-from nmtkit.storage.manifest import MANIFEST, Json, missing_file_error, verify_files
+from nmtkit.storage.disk_changes import check_is_file, read_file
+from nmtkit.storage.disk_errors import disk_errors
+from nmtkit.storage.durable import format_of, read_manifest, replace_file
+from nmtkit.storage.json_data import decode_text
+from nmtkit.storage.manifest import MANIFEST, Json, missing_file_error, seal, unseal, verify_files
 from nmtkit.storage.run_folder import CHECKPOINTS, RunFolder, find_model, is_run
 from nmtkit.text.codec import TextCodec
 
@@ -25,6 +27,9 @@ VERSION = 1
 TENSORS = "model.safetensors"
 CONFIG = "config.toml"
 CODEC = "codec"
+
+ALIGNING_LAYER = "aligning_layer.json"
+ALIGNING_LAYER_FORMAT, ALIGNING_LAYER_VERSION = "nmtkit-aligning-layer", 1
 
 
 @dataclass(frozen=True)
@@ -164,3 +169,47 @@ def ancestors(manifest: Mapping[str, Any]) -> list[dict[str, Json]]:
         found = {name: provenance[name] for name in names if name in provenance}
         return [{"update": None, "languages": None, **found}]
     return [*provenance.get("parents", [])]
+
+
+def store_aligning_layer(folder: Path, layer: int) -> None:
+    """Store the decoder layer whose attention aligns best, in a file of its own.
+
+    The manifest does not list the file, so the model keeps its hash.
+
+    Args:
+        folder: the model folder.
+        layer: from 0.
+
+    Raises:
+        ResourceError: no space, no permission, a failing disk.
+    """
+    fields = {"layer": layer + 1}
+    data = seal(ALIGNING_LAYER_FORMAT, ALIGNING_LAYER_VERSION, fields)
+    replace_file(folder / ALIGNING_LAYER, data)
+
+
+def stored_aligning_layer(folder: Path, num_layers: int) -> int | None:
+    """Return the layer, from 0, that `store_aligning_layer` stored; None if there is none.
+
+    Args:
+        folder: the model folder.
+        num_layers: layers of its decoder.
+
+    Raises:
+        DamagedError: the file is damaged, of another version, or names a layer that is not there.
+    """
+    path = folder / ALIGNING_LAYER
+    try:
+        with disk_errors(path):
+            loaded = decode_text(dict[str, Any], read_file(path))
+        content = unseal(loaded, ALIGNING_LAYER_FORMAT, ALIGNING_LAYER_VERSION, path) or {}
+        layer = int(content["layer"]) - 1
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError):
+        layer = num_layers
+    if not 0 <= layer < num_layers:
+        raise DamagedError(
+            f"{path}: damaged; delete it, or run `nmtkit align --choose-layer` again"
+        )
+    return layer

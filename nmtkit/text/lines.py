@@ -16,7 +16,7 @@ from functools import partial
 from io import BufferedReader
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import BinaryIO, TypeVar, cast
+from typing import AnyStr, BinaryIO, TypeVar, cast
 
 from nmtkit.errors import ConfigError, DataError, NmtkitError, ResourceError
 from nmtkit.runtime.standard_streams import WaitingFile
@@ -204,8 +204,8 @@ def read_pair(source: Path, target: Path) -> Iterator[tuple[str, str]]:
 
 
 def pair_lines(
-    source: Iterable[str], target: Iterable[str], names: tuple[str, str]
-) -> Iterator[tuple[str, str]]:
+    source: Iterable[AnyStr], target: Iterable[AnyStr], names: tuple[str, str]
+) -> Iterator[tuple[AnyStr, AnyStr]]:
     """Yield the pairs of lines of two texts; reads no line ahead.
 
     Args:

@@ -29,6 +29,7 @@ TRANSLATION_KEYS: dict[str, Any] = {
     "tokens": list[str],
     "token_log_probs": list[float],
     "alignment": str,
+    "link_probabilities": list[float],
     "source_tokens": list[str],
     "attention": list[list[float]],
     "features": dict[str, float],

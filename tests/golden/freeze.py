@@ -201,7 +201,7 @@ def freeze_translation(folder: Path) -> None:
     """
     folder.mkdir()
     source = write_lines(folder / "text", TRAIN_LINES)
-    files = CorpusFiles(source, folder / "expected"), CorpusFiles(source, folder / "out")
+    files = CorpusFiles((source,), folder / "expected"), CorpusFiles((source,), folder / "out")
     model = [FROZEN / "run" / "last"]
     translate_file(model, CORPUS_RECIPE, files[0], SILENT, never_warn)
     append, chunks = GrowingFile.append, iter(range(NUM_CHUNKS))

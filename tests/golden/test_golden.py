@@ -98,7 +98,7 @@ def test_a_frozen_unfinished_translation_is_continued(tmp_path: Path) -> None:
     shutil.copytree(FROZEN / "translation", folder)
     messages: list[str] = []
     reporter = WorkReporter(messages.append)
-    files, model = CorpusFiles(folder / "text", folder / "out"), [FROZEN / "run" / "last"]
+    files, model = CorpusFiles((folder / "text",), folder / "out"), [FROZEN / "run" / "last"]
     translate_file(model, CORPUS_RECIPE, files, reporter, never_warn)
     assert (folder / "out").read_bytes() == (folder / "expected").read_bytes()
     assert messages[0] == "continuing after line 8 of 10"

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -159,11 +160,28 @@ def test_an_error_of_the_input_comes_after_the_answers_before_it(
         list(results)
 
 
+class Failing:
+    """A translator that fails."""
+
+    target_kind = "words"
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def answer_chunk(self, requests: list[Request], first_number: int) -> list[BatchResult]:
+        del requests, first_number
+        raise self._error
+
+
+def load_failing(error: Exception, *_: object) -> Failing:
+    return Failing(error)
+
+
 @pytest.mark.parametrize(
     ("error", "kind", "what"),
     [
-        (MemoryError(), ResourceError, "a translating process is out of memory; give smaller"),
-        (RuntimeError("can't allocate memory: x"), ResourceError, "a translating process is out"),
+        (MemoryError(), ResourceError, "a process of --devices is out of memory; give smaller"),
+        (RuntimeError("can't allocate memory: x"), ResourceError, "a process of --devices is out"),
         (RuntimeError("odd"), NmtkitError, "a bug in nmtkit: RuntimeError: odd; without --devices"),
         (DataError("line 1: x"), DataError, "line 1: x"),
     ],
@@ -171,19 +189,11 @@ def test_an_error_of_the_input_comes_after_the_answers_before_it(
 def test_a_worker_reports_an_error_and_continues(
     error: Exception, kind: type[NmtkitError], what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Failing:
-        target_kind = "words"
-
-        def answer_chunk(self, requests: list[Request], first_number: int) -> list[BatchResult]:
-            del requests, first_number
-            raise error
-
-    monkeypatch.setattr("nmtkit.decoding.workers.load_translator", lambda *_: Failing())
     monkeypatch.delenv("LOCAL_RANK", raising=False)
     own, other = multiprocessing.Pipe()
     thread = threading.Thread(target=serve_until_asked_no_more, args=(other,))
     thread.start()
-    own.send((0, [], TranslateRecipe()))
+    own.send((0, partial(load_failing, error), [], TranslateRecipe()))
     assert own.recv() == ["words"]
     for _ in range(2):
         own.send(([], 1))

@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -225,14 +226,17 @@ def test_sections_have_their_types(call: Callable[[], object], message: str) -> 
         call()
 
 
-@pytest.mark.parametrize(("function", "command"), [("load", "translate"), ("evaluate", "score")])
+@pytest.mark.parametrize(
+    ("function", "command"),
+    [("load", "translate"), ("load_aligner", "align"), ("evaluate", "score")],
+)
 def test_arguments_are_sections_of_the_command_and_public(function: str, command: str) -> None:
     sections = sections_of(RECIPES[command])
     arguments = inspect.signature(vars(nmtkit.api)[function]).parameters.values()
     named = {one.name: type(one.default) for one in arguments if one.kind == one.KEYWORD_ONLY}
     assert named.items() <= sections.items()
     assert all(getattr(nmtkit, kind.__name__) is kind for kind in named.values())
-    if function == "load":
+    if function != "evaluate":
         assert named == sections
 
 
@@ -325,6 +329,29 @@ def test_representations_are_short(translator: nmtkit.Translator, models: list[P
     assert repr(found) == expected
     (line,) = translator.score(["a"], ["A"])
     assert repr(line) == f"ScoredLine(log_prob={line.log_prob}, perplexity={line.perplexity})"
+
+
+def test_pairs_are_aligned(models: list[Path], tmp_path: Path) -> None:
+    reverse_codec = replace(tiny_codec(), source_lang="de", target_lang="en")
+    model = tiny_model(reverse_codec)
+    recipe = TrainRecipe(model=model.config)
+    reverse = tmp_path / "reverse"
+    write_model(reverse, model.state_dict(), recipe, reverse_codec, {}, overwrite=False)
+    settings = nmtkit.LinksConfig(symmetrize="union")
+    aligner = nmtkit.load_aligner(models[0], reverse, links=settings)
+    one, blank = aligner.align(["a b", ""], ["A", "B"])
+    assert {target for _, target in one.links} == {0}
+    assert len(one.probabilities) == len(one.links)
+    assert (blank.links, blank.request.target) == ((), "B")
+    with refuses(nmtkit.DataError, "sources 1 targets 0"):
+        aligner.align(["a"], [])
+    with refuses(nmtkit.ConfigError, "symmetrize reverse [links.symmetrize]"):
+        nmtkit.load_aligner(models[0], links=settings)
+    strict = nmtkit.AligningConfig(max_length=2)
+    with pytest.warns(UserWarning, match="line 1: 3 tokens on one side, more than 2"):
+        nmtkit.load_aligner(models[0], aligning=strict).align(["a b"], ["A"])
+    with pytest.raises(TypeError, match="model must be a path, not NoneType"):
+        nmtkit.load_aligner(None)  # type: ignore[arg-type]
 
 
 HYPOTHESES = ["The cat sat on the mat .", "It rained all of the day ."]

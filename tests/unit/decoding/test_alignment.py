@@ -124,17 +124,17 @@ def test_the_last_layer_but_one_aligns(num_layers: int, layer: int) -> None:
 
 
 def test_a_target_is_linked_to_the_source_it_attends_to_most() -> None:
-    assert links(ATTENTION) == [(0, 0), (0, 1)]
+    assert links(ATTENTION, 0) == [(0, 0), (0, 1)]
 
 
 def test_end_symbols_are_never_aligned() -> None:
     all_to_the_end = torch.tensor([[0.1, 0.0, 0.9], [0.0, 0.2, 0.8], [0.9, 0.0, 0.1]])
-    assert links(all_to_the_end) == [(0, 0), (1, 1)]
+    assert links(all_to_the_end, 0) == [(0, 0), (1, 1)]
 
 
 @pytest.mark.parametrize("attention", [torch.ones(3, 1), torch.full((1, 3), 1 / 3)])
 def test_a_blank_side_has_no_links(attention: Tensor) -> None:
-    assert links(attention) == []
+    assert links(attention, 0) == []
 
 
 def each(*words: int) -> list[range]:
@@ -148,14 +148,14 @@ def test_a_token_of_several_words_counts_in_equal_parts() -> None:
         [[0.25, 0.25, 0.4, 0.1], *[[0.2, 0.2, 0.55, 0.05]] * 2, [0.025, 0.025, 0.15, 0.8]]
     )
     torch.testing.assert_close(words, expected)
-    assert links(words) == [(2, 0), (2, 1), (2, 2)]
+    assert links(words, 0) == [(2, 0), (2, 1), (2, 2)]
 
 
 def test_words_attend_to_the_sum_of_their_tokens() -> None:
     words = word_attention(ATTENTION, each(0, 1, 1), each(0, 1))
     expected = torch.tensor([[0.5, 0.4, 0.1], [0.4, 0.55, 0.05], [0.05, 0.15, 0.8]])
     torch.testing.assert_close(words, expected)
-    assert links(words) == [(0, 0), (1, 1)]
+    assert links(words, 0) == [(0, 0), (1, 1)]
 
 
 def test_a_target_word_attends_as_its_tokens_do_on_average() -> None:

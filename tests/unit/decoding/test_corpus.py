@@ -100,7 +100,7 @@ class Corpus:
             return Capitals(num_batches)
 
         self.messages.clear()
-        files = CorpusFiles(self.input, self.output, self.shard)
+        files = CorpusFiles((self.input,), self.output, self.shard)
         reporter = WorkReporter(self.messages.append)
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(workers, "open_translator", open_translator)
@@ -204,7 +204,7 @@ def test_reading_the_input_is_counted(corpus: Corpus) -> None:
     corpus.input.write_text("a\n" * 2001, "utf-8")
     seconds = iter(range(0, 10000, 2))
     reporter = WorkReporter(corpus.messages.append, clock=lambda: float(next(seconds)))
-    files = CorpusFiles(corpus.input, corpus.output, (1, 1000))
+    files = CorpusFiles((corpus.input,), corpus.output, (1, 1000))
     with refuses(ConfigError, "--shard 1/1000 501; 501 --chunk-lines"):
         translate_file(corpus.models, corpus.recipe, files, reporter, never_warn)
     assert corpus.messages == ["read 1,000 lines, 500 lines/s", "read 2,001 lines, 334 lines/s"]

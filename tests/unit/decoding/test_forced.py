@@ -157,7 +157,7 @@ def test_a_model_that_looks_at_its_own_position_aligns_along_the_diagonal() -> N
         pairs.append((source, [*generator.sample(source[:-1], len(source) - 1), EOS_ID]))
     for (source, _), score in zip(pairs, score_pairs(model, pairs, 100, 1), strict=True):
         assert score.attention is not None
-        assert links(score.attention) == [(place, place) for place in range(len(source) - 1)]
+        assert links(score.attention, 0) == [(place, place) for place in range(len(source) - 1)]
 
 
 def test_a_model_whose_logits_are_not_numbers_is_damaged() -> None:

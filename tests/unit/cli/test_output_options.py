@@ -4,15 +4,15 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from nmtkit_cli.page_options import PageFile, page_options
+from nmtkit_cli.output_options import OutputFile, output_options
 
 
 def run(*arguments: str) -> tuple[int, str]:
     """Return the exit code, and what a command with both options prints."""
 
     @click.command()
-    @page_options("Write a page.")
-    def command(page: PageFile | None) -> None:
+    @output_options("--html", "page", "Write a page.")
+    def command(page: OutputFile | None) -> None:
         click.echo(repr(page))
 
     result = CliRunner().invoke(command, arguments)
@@ -23,12 +23,12 @@ def run(*arguments: str) -> tuple[int, str]:
     ("arguments", "page"),
     [
         ([], None),
-        (["--html", "a.html"], PageFile(Path("a.html"), overwrite=False)),
-        (["--html", "a.html", "--overwrite"], PageFile(Path("a.html"), overwrite=True)),
-        (["--overwrite", "--html", "a.html"], PageFile(Path("a.html"), overwrite=True)),
+        (["--html", "a.html"], OutputFile(Path("a.html"), overwrite=False)),
+        (["--html", "a.html", "--overwrite"], OutputFile(Path("a.html"), overwrite=True)),
+        (["--overwrite", "--html", "a.html"], OutputFile(Path("a.html"), overwrite=True)),
     ],
 )
-def test_both_options_are_one_parameter(arguments: list[str], page: PageFile | None) -> None:
+def test_both_options_are_one_parameter(arguments: list[str], page: OutputFile | None) -> None:
     assert run(*arguments) == (0, f"{page!r}\n")
 
 

@@ -1,0 +1,246 @@
+"""Aligner: links of given pairs of lines, by one model or by one per direction.
+
+The decoder reads the given target line, and each of its words is linked to the source word to which
+it attends most. A second model aligns the other direction, and the links of both are combined.
+Source: Chen et al. 2020 (arXiv 2004.14837), sections 3.1 and 3.2.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from torch import Tensor
+
+from nmtkit.config.translation import AligningConfig, LinksConfig
+from nmtkit.decoding.alignment import AligningAttention, aligning_weights, links, word_attention
+from nmtkit.decoding.answers import AlignedPair, Pair, Results, with_warnings
+from nmtkit.decoding.forced import max_tokens_of
+from nmtkit.decoding.symmetrize import SYMMETRIZATIONS, in_order
+from nmtkit.errors import DataError
+from nmtkit.model.transformer import Transformer
+from nmtkit.packed import batches_by_length
+from nmtkit.symbols import EOS_ID
+from nmtkit.text.codec import TextCodec, Vocabulary
+from nmtkit.text.links import Link, words_of_pieces
+from nmtkit.text.words import words_of
+
+PairChunk = tuple[int, Sequence[Pair]]
+"""Pairs that are read and sorted by length together; the number of the first one, from 1."""
+
+
+@dataclass(frozen=True)
+class AligningModel:
+    """A model that aligns the words of its target to those of its source.
+
+    Attributes:
+        model: in evaluation mode.
+        codec: the codec that it was trained with.
+        attention: from which alignments are read.
+    """
+
+    model: Transformer
+    codec: TextCodec
+    attention: AligningAttention
+
+    @property
+    def layers(self) -> Sequence[int]:
+        """Decoder layers, from 0, to choose from: a trained head leaves no choice."""
+        return (
+            range(len(self.model.decoder)) if self.attention.is_shifted else [self.attention.layer]
+        )
+
+
+@dataclass(frozen=True)
+class _EncodedPair:
+    """A pair as one model reads it.
+
+    Attributes:
+        ids: of source and target, with their end symbols.
+        words: of source and target, the words of each token except the end symbol.
+    """
+
+    ids: tuple[list[int], list[int]]
+    words: tuple[list[range], ...]
+
+
+class Aligner:
+    """A model, or one per direction, ready to align pairs of lines."""
+
+    def __init__(
+        self,
+        models: Sequence[AligningModel],
+        links_config: LinksConfig,
+        config: AligningConfig,
+        warn: Callable[[str], None],
+    ) -> None:
+        """Put the parts together.
+
+        Args:
+            models: source to target; and target to source, if there are two; on the same device.
+            links_config: how links are read and combined.
+            config: batches and longest line.
+            warn: takes one-line warnings of `answer_all`.
+        """
+        self.models = models
+        self._links_config = links_config
+        self._warn = warn
+        num_positions = [one.model.config.longest_sequence for one in models]
+        self._max_length = min(config.max_length, *num_positions)
+        self._max_tokens = max_tokens_of(config, models[0].model.output_weight.device)
+
+    def answer_all(self, chunks: Iterable[PairChunk]) -> Iterator[Results[AlignedPair]]:
+        """Align chunks of pairs; yield the results of each batch.
+
+        The answers of all results together are in the order of the pairs. A chunk is read when the
+        results of the one before have been consumed.
+        """
+        results = (result for first, chunk in chunks for result in self.answer_chunk(chunk, first))
+        yield from with_warnings(results, self._warn)
+
+    def answer_chunk(
+        self, requests: Sequence[Pair], first_number: int
+    ) -> Iterator[Results[AlignedPair]]:
+        """Align a chunk of pairs, in batches of similar length; the last result has all answers.
+
+        A pair with a blank line has no links, nor has one with a line that is too long.
+
+        Args:
+            requests: any number of pairs.
+            first_number: the number of the first one, for messages.
+
+        Raises:
+            DataError: a line cannot be encoded.
+        """
+        answers = [AlignedPair(one, (), ()) for one in requests]
+        encoded = [self._encode(pair, number) for number, pair in enumerate(requests, first_number)]
+        lengths = [_length(forms) for forms in encoded]
+        for place, length in enumerate(lengths):
+            if length > self._max_length:
+                answers[place] = replace(
+                    answers[place],
+                    warning=f"line {first_number + place}: {length} tokens on one side, more than "
+                    f"{self._max_length}; the pair has no links",
+                )
+        usable = [place for place, forms in enumerate(encoded) if self._has_links(forms)]
+        yield Results((), len(requests) - len(usable), 0)
+        for batch in self._batches([lengths[place] for place in usable]):
+            places = [usable[index] for index in batch]
+            forms = [encoded[place] for place in places]
+            by_model = [
+                self._word_weights(forms, n, [one.attention]) for n, one in enumerate(self.models)
+            ]
+            for place, *weights in zip(places, *(found[0] for found in by_model), strict=True):
+                answers[place] = self._answer(requests[place], weights)
+            yield Results((), len(batch), sum(len(one[0].ids[1]) for one in forms))
+        yield Results(answers, 0, 0)
+
+    def agreements(self, requests: Sequence[Pair]) -> dict[tuple[int, int], float]:
+        """Return how far the two directions agree, by the layer of one and of the other.
+
+        Agreement is 2 |A and B| / (|A| + |B|): the F1 score of the links A of one direction against
+        those of the other, B. Every word is linked here. Layers count from 0.
+        """
+        encoded = [self._encode(pair, number) for number, pair in enumerate(requests, 1)]
+        usable = [forms for forms in encoded if self._has_links(forms)]
+        layers = [(one, other) for one in self.models[0].layers for other in self.models[1].layers]
+        num_common, num_links = dict.fromkeys(layers, 0), dict.fromkeys(layers, 0)
+        for batch in self._batches([_length(forms) for forms in usable]):
+            pairs = [usable[index] for index in batch]
+            forward, reverse = (self._links_by_layer(pairs, number) for number in (0, 1))
+            for one, other in layers:
+                for mine, others in zip(forward[one], reverse[other], strict=True):
+                    num_common[one, other] += len(mine & others)
+                    num_links[one, other] += len(mine) + len(others)
+        return {pair: 2 * num_common[pair] / max(1, num_links[pair]) for pair in layers}
+
+    @property
+    def target_kind(self) -> str:
+        """Kind of the target vocabulary, a key of `KINDS`."""
+        return self.models[0].codec.target.kind
+
+    def _encode(self, pair: Pair, number: int) -> list[_EncodedPair]:
+        """Return a pair as each model reads it; DataError if a line cannot be encoded."""
+        found = []
+        for one, (source, target) in zip(
+            self.models, ((pair.source, pair.target), (pair.target, pair.source)), strict=False
+        ):
+            try:
+                ids = one.codec.encode_source(source), one.codec.encode_target(target)
+            except DataError as error:
+                raise DataError(f"line {number}: {error}") from None
+            sides = zip((one.codec.source, one.codec.target), ids, (source, target), strict=True)
+            found.append(_EncodedPair(ids, tuple(self._words(*side) for side in sides)))
+        return found
+
+    def _words(self, vocabulary: Vocabulary, ids: Sequence[int], line: str) -> list[range]:
+        """Return the words of a line, or its tokens, that each id but the last is part of."""
+        words = line.split() if self._links_config.tokenized else words_of(line)
+        return words_of_pieces(vocabulary, ids[:-1], words) if words else [range(1)] * len(ids[:-1])
+
+    def _has_links(self, forms: Sequence[_EncodedPair]) -> bool:
+        """Return whether no side is blank or too long."""
+        shortest = min(len(ids) for one in forms for ids in one.ids)
+        return shortest > len([EOS_ID]) and _length(forms) <= self._max_length
+
+    def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
+        return batches_by_length(lengths, self._max_tokens, self._max_tokens)
+
+    def _word_weights(
+        self,
+        pairs: Sequence[Sequence[_EncodedPair]],
+        number: int,
+        attentions: Sequence[AligningAttention],
+    ) -> list[list[Tensor]]:
+        """Return the weights between words of each pair in each attention of a model."""
+        own = [forms[number] for forms in pairs]
+        found = aligning_weights(self.models[number].model, [one.ids for one in own], attentions)
+        return [
+            [
+                word_attention(weights, *pair.words)
+                for weights, pair in zip(of_pairs, own, strict=True)
+            ]
+            for of_pairs in found
+        ]
+
+    def _links_by_layer(
+        self, pairs: Sequence[Sequence[_EncodedPair]], number: int
+    ) -> dict[int, list[set[Link]]]:
+        """Return a model's links of each pair, one per word, by the layer that gives them."""
+        own = self.models[number]
+        attentions = [replace(own.attention, layer=layer) for layer in own.layers]
+        found = self._word_weights(pairs, number, attentions)
+        return {
+            layer: [_links(weights, number, 0) for weights in by_pair]
+            for layer, by_pair in zip(own.layers, found, strict=True)
+        }
+
+    def _answer(self, request: Pair, weights: Sequence[Tensor]) -> AlignedPair:
+        """Return the links of a pair from its weights in each direction."""
+        config = self._links_config
+        found = [_links(one, number, config.min_weight) for number, one in enumerate(weights)]
+        combine = SYMMETRIZATIONS[config.symmetrize]
+        chosen = in_order(combine(*found) if len(found) > 1 else found[0])
+        probabilities = []
+        if config.probabilities:
+            matrices = [weights[0].T, *weights[1:]]
+            probabilities = [
+                sum(_weight(one, link) for one in matrices) / len(matrices) for link in chosen
+            ]
+        return AlignedPair(request, chosen, probabilities)
+
+
+def _links(weights: Tensor, direction: int, min_weight: float) -> set[Link]:
+    """Return the links of source to target (0) or target to source (1) as (source, target)."""
+    found = links(weights, min_weight)
+    return {link[::-1] for link in found} if direction else {*found}
+
+
+def _weight(weights: Tensor, link: Link) -> float:
+    """Return the weight of a link of (source, target); 0 if a word has no token in this model."""
+    rows, columns = weights.shape
+    source, target = link
+    return float(weights[link]) if source < rows - 1 and target < columns - 1 else 0.0
+
+
+def _length(forms: Sequence[_EncodedPair]) -> int:
+    """Return the tokens of the longest side of a pair."""
+    return max(len(ids) for one in forms for ids in one.ids)

@@ -1,0 +1,228 @@
+"""`nmtkit align`: links in the order of the pairs, from streams, files and processes."""
+
+import gzip
+import json
+import random
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmtkit.config.schema import AlignRecipe, TrainRecipe, recipe_of
+from nmtkit.decoding import loading
+from nmtkit.decoding.aligner import Aligner
+from nmtkit.decoding.answers import Pair
+from nmtkit.decoding.corpus import CorpusFiles, align_files
+from nmtkit.errors import ConfigError
+from nmtkit.progress.counting import WorkReporter
+from nmtkit.storage.growing_file import FORMAT, VERSION
+from nmtkit.storage.manifest import seal
+from nmtkit.storage.model_description import hashes_of, store_aligning_layer
+from nmtkit.storage.model_folder import write_model
+from tests.commands import nmtkit
+from tests.folders import names_in
+from tests.messages import refused, refuses
+from tests.tiny import WORDS, never_warn, tiny_codec, tiny_model, write_lines
+
+USUAL = ("--reverse", "de-en", "--symmetrize", "union", "--min-weight", "0.2", "--threads", "1")
+FILES = ("--source", "s.en", "--target", "s.de")
+SMALL_CHUNKS = ("--chunk-lines", "4")
+NUM_LINES = 18
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a model per direction and parallel text, which tests only read."""
+    folder, codec = tmp_path_factory.mktemp("inputs"), tiny_codec()
+    codecs = {"en-de": codec, "de-en": replace(codec, source_lang="de", target_lang="en")}
+    for seed, (name, own) in enumerate(codecs.items()):
+        model = tiny_model(own, seed)
+        recipe = TrainRecipe(model=model.config)
+        write_model(folder / name, model.state_dict(), recipe, own, {}, overwrite=False)
+    draw = random.Random(1)
+    lines = [" ".join(draw.choices(WORDS, k=draw.randint(0, 6))) for _ in range(NUM_LINES)]
+    write_lines(folder / "s.en", lines)
+    write_lines(folder / "s.de", [line.upper() for line in lines])
+    return folder
+
+
+def align(*arguments: object, folder: Path, stdin: bytes = b"") -> list[str]:
+    """Align without an error; return the lines of standard output."""
+    done = nmtkit("align", *arguments, folder=folder, stdin=stdin)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.decode().split("\n")[:-1]
+
+
+def columns(folder: Path) -> bytes:
+    sides = [(folder / name).read_text().split("\n")[:-1] for name in ("s.en", "s.de")]
+    return "".join(f"{one}\t{other}\n" for one, other in zip(*sides, strict=True)).encode()
+
+
+@pytest.fixture(scope="module")
+def expected(folder: Path) -> list[str]:
+    lines = align("en-de", *USUAL, stdin=columns(folder), folder=folder)
+    sizes = [len(line.split()) for line in (folder / "s.en").read_text().split("\n")[:-1]]
+    assert len(lines) == NUM_LINES
+    assert any(lines)
+    assert not any(line for line, size in zip(lines, sizes, strict=True) if size == 0)
+    for line, size in zip(lines, sizes, strict=True):
+        assert all(int(word) < size for link in line.split() for word in link.split("-"))
+    return lines
+
+
+def test_two_files_are_aligned_as_two_columns(folder: Path, expected: list[str]) -> None:
+    assert align("en-de", *USUAL, *FILES, folder=folder) == expected
+    assert align("en-de", *USUAL, *FILES, *SMALL_CHUNKS, folder=folder) == expected
+
+
+def test_two_processes_align_as_one_does(folder: Path, expected: list[str]) -> None:
+    assert align("en-de", *USUAL, *FILES, *SMALL_CHUNKS, "--devices", 2, folder=folder) == expected
+
+
+class Killed(Exception):  # noqa: N818
+    """The command is killed here."""
+
+
+@pytest.mark.parametrize("num_chunks", [0, 1, 3, 4])
+def test_an_output_that_was_begun_is_continued(
+    num_chunks: int, folder: Path, expected: list[str], tmp_path: Path
+) -> None:
+    inputs = tmp_path / "s.en.gz", tmp_path / "s.de"
+    inputs[0].write_bytes(gzip.compress((folder / "s.en").read_bytes()))
+    inputs[1].write_bytes((folder / "s.de").read_bytes())
+    files = CorpusFiles(inputs, tmp_path / "links.gz")
+    recipe = recipe_of(AlignRecipe, {"symmetrize": "union", "min_weight": 0.2, "chunk_lines": 4})
+    models, messages = [folder / "en-de", folder / "de-en"], list[str]()
+
+    class Killing(Aligner):
+        def answer_chunk(self, requests: Sequence[Pair], first_number: int) -> Iterator[Any]:
+            if first_number > 4 * num_chunks:
+                raise Killed
+            yield from super().answer_chunk(requests, first_number)
+
+    def work() -> None:
+        align_files(models, recipe, files, WorkReporter(messages.append), never_warn)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(loading, "Aligner", Killing)
+        with pytest.raises(Killed):
+            work()
+    work()
+    num_done = f"continuing after line {4 * num_chunks} of {NUM_LINES}"
+    assert (num_done in messages) == (num_chunks > 0)
+    lines = gzip.decompress(files.output.read_bytes()).decode().split("\n")[:-1]
+    assert lines == expected
+    assert names_in(tmp_path) == ["links.gz", "s.de", "s.en.gz"]
+    with refuses(ConfigError, "links.gz; --overwrite"):
+        work()
+
+
+def test_another_layer_is_other_work(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "in")
+    command = ("align", "en-de", *FILES, "--threads", 1, "--output", "out")
+    folder = tmp_path / "in"
+    begun = {"the model": "x", "--precision": "float32"}
+    (folder / "out.partial").touch()
+    (folder / "out.partial.json").write_bytes(
+        seal(FORMAT, VERSION, {"work": begun, "is_complete": False})
+    )
+    store_aligning_layer(folder / "en-de", 1)
+    refused(nmtkit(*command, folder=folder), 2, "out.partial model stored layer; delete")
+
+
+def test_json_lines_keep_their_keys(folder: Path, expected: list[str]) -> None:
+    pairs = [line.split("\t") for line in columns(folder).decode().split("\n")[:-1]]
+    objects = [
+        {"source": source, "translation": target, "score": -1.5, "id": place}
+        for place, (source, target) in enumerate(pairs)
+    ]
+    stdin = "".join(json.dumps(one) + "\n" for one in objects).encode()
+    json_formats = ("--input-format", "json", "--output-format", "json", "--probabilities")
+    lines = align("en-de", *USUAL, *json_formats, stdin=stdin, folder=folder)
+    found = [*map(json.loads, lines)]
+    assert [one["alignment"] for one in found] == expected
+    for one, given in zip(found, objects, strict=True):
+        probabilities = one.pop("link_probabilities")
+        assert len(probabilities) == len(one["alignment"].split())
+        assert all(0 < probability <= 1 for probability in probabilities)
+        assert one == {"schema": "nmtkit-translations/1", **given, "alignment": one["alignment"]}
+
+
+def test_probabilities_follow_a_tab(folder: Path, expected: list[str]) -> None:
+    lines = align("en-de", *USUAL, "--probabilities", *FILES, folder=folder)
+    pairs = [line.split("\t") for line in lines]
+    assert [links for links, _ in pairs] == expected
+    assert all(len(links.split()) == len(numbers.split()) for links, numbers in pairs)
+
+
+def test_the_chosen_layers_are_stored_and_used(folder: Path, tmp_path: Path) -> None:
+    codec = tiny_codec()
+    reverse_codec = replace(codec, source_lang="de", target_lang="en")
+    for name, own, seed in (("en-de", codec, 3), ("de-en", reverse_codec, 4)):
+        model = tiny_model(own, seed)
+        recipe = TrainRecipe(model=model.config)
+        write_model(tmp_path / name, model.state_dict(), recipe, own, {}, overwrite=False)
+    hashes = hashes_of(tmp_path / "en-de")
+    files = ("--source", folder / "s.en", "--target", folder / "s.de")
+    default = align("en-de", *USUAL, *files, folder=tmp_path)
+    table = align("en-de", *USUAL[:2], "--choose-layer", *files, folder=tmp_path)
+    rows = [line.split("\t") for line in table]
+    assert [row[:2] for row in rows] == [["1", "1"], ["1", "2"], ["2", "1"], ["2", "2"]]
+    best = max(rows, key=lambda row: float(row[2]))
+    stored = [
+        json.loads((tmp_path / name / "aligning_layer.json").read_text())
+        for name in ("en-de", "de-en")
+    ]
+    assert [str(one["layer"]) for one in stored] == best[:2]
+    assert hashes_of(tmp_path / "en-de") == hashes
+    chosen = align("en-de", *USUAL, *files, folder=tmp_path)
+    assert (chosen == default) == (best[:2] == ["1", "1"])
+
+
+@pytest.mark.parametrize("content", [b"{}", b"x", None], ids=str)
+def test_a_damaged_choice_of_layers_is_refused(
+    content: bytes | None, folder: Path, tmp_path: Path
+) -> None:
+    model = shutil.copytree(folder / "en-de", tmp_path / "en-de")
+    store_aligning_layer(model, 2)  # of two
+    if content is not None:
+        (model / "aligning_layer.json").write_bytes(content)
+    done = nmtkit("align", "en-de", folder=tmp_path)
+    refused(
+        done,
+        4,
+        "aligning_layer.json; check"
+        if content == b"{}"
+        else "aligning_layer.json; delete --choose-layer",
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "keys"),
+    [
+        (("en-de", "--source", "s.en"), 2, "--source --target; both"),
+        (("en-de", "--symmetrize", "union"), 2, "--symmetrize --reverse"),
+        (("en-de", "--output", "o"), 2, "--output --source --target"),
+        (("en-de", *FILES, "--input-format", "json"), 2, "--input-format --source --target"),
+        (("en-de", *FILES, "--overwrite"), 2, "--overwrite --output"),
+        (("en-de", *FILES, "--choose-layer"), 2, "--choose-layer; --reverse"),
+        (("en-de", "--reverse", "en-de", *FILES), 2, "en-de; --reverse"),
+        (("en-de", "--source", "s.en", "--target", "/dev/null"), 3, "/dev/null s.en 0"),
+        (("en-de", "--source", "s.en", "--target", "s.xx"), 2, "s.xx; text"),
+        (("none",), 4, "none"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_aligned_is_refused(
+    arguments: tuple[str, ...], code: int, keys: str, folder: Path
+) -> None:
+    refused(nmtkit("align", *arguments, folder=folder), code, keys)
+
+
+def test_a_line_without_a_tab_is_refused_after_those_before_it(folder: Path) -> None:
+    done = nmtkit("align", "en-de", folder=folder, stdin=b"a\tA\n\na b\nc\tC\n")
+    refused(done, 3, "input:3; source tab translation")
+    assert done.stdout.count(b"\n") == 2
