@@ -50,7 +50,7 @@ class SelectionConfig:
         "translation, else encoder.",
         choices=("auto", "encoder", "decoder", "memory"),
     )
-    layer: int = _drawn(0, "Number of the layer, from 1; auto = the last but one.", zero="auto")
+    layer: int = _drawn(0, "Number of the layer, from 1; auto = the one that aligns.", zero="auto")
     heads: str = _drawn("", "Heads, from 1, such as 5,6.  [default: all]", metavar="LIST")
     word: str = _drawn(
         "",

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from nmtkit.config.translation import AligningConfig, LinksConfig
-from nmtkit.decoding.alignment import AligningAttention, aligning_weights, links, word_attention
+from nmtkit.decoding.alignment import links, word_attention
 from nmtkit.decoding.answers import AlignedPair, Pair, Results, with_warnings
-from nmtkit.decoding.forced import max_tokens_of
+from nmtkit.decoding.forced import attention_of_pairs, max_tokens_of
 from nmtkit.decoding.symmetrize import SYMMETRIZATIONS, in_order
 from nmtkit.errors import DataError
+from nmtkit.model.attention import AligningAttention
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import batches_by_length
 from nmtkit.symbols import EOS_ID
@@ -34,19 +35,17 @@ class AligningModel:
     Attributes:
         model: in evaluation mode.
         codec: the codec that it was trained with.
-        attention: from which alignments are read.
     """
 
     model: Transformer
     codec: TextCodec
-    attention: AligningAttention
 
     @property
     def layers(self) -> Sequence[int]:
-        """Decoder layers, from 0, to choose from: a trained head leaves no choice."""
-        return (
-            range(len(self.model.decoder)) if self.attention.is_shifted else [self.attention.layer]
-        )
+        """Decoder layers, from 0, to choose from; a trained head leaves no choice."""
+        if self.model.config.trained_head is not None:
+            return [self.model.aligning_attention.layer]
+        return range(len(self.model.decoder))
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,8 @@ class Aligner:
             places = [usable[index] for index in batch]
             forms = [encoded[place] for place in places]
             by_model = [
-                self._word_weights(forms, n, [one.attention]) for n, one in enumerate(self.models)
+                self._word_weights(forms, n, [one.model.aligning_attention])
+                for n, one in enumerate(self.models)
             ]
             for place, *weights in zip(places, *(found[0] for found in by_model), strict=True):
                 answers[place] = self._answer(requests[place], weights)
@@ -192,7 +192,7 @@ class Aligner:
     ) -> list[list[Tensor]]:
         """Return the weights between words of each pair in each attention of a model."""
         own = [forms[number] for forms in pairs]
-        found = aligning_weights(self.models[number].model, [one.ids for one in own], attentions)
+        found = attention_of_pairs(self.models[number].model, [one.ids for one in own], attentions)
         return [
             [
                 word_attention(weights, *pair.words)
@@ -206,7 +206,7 @@ class Aligner:
     ) -> dict[int, list[set[Link]]]:
         """Return a model's links of each pair, one per word, by the layer that gives them."""
         own = self.models[number]
-        attentions = [replace(own.attention, layer=layer) for layer in own.layers]
+        attentions = [replace(own.model.aligning_attention, layer=layer) for layer in own.layers]
         found = self._word_weights(pairs, number, attentions)
         return {
             layer: [_links(weights, number, 0) for weights in by_pair]

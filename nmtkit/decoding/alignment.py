@@ -13,9 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nmtkit.config.training import ModelConfig
-from nmtkit.decoding.forced import Ids
-from nmtkit.errors import DamagedError
+from nmtkit.decoding.forced import Ids, not_numbers
 from nmtkit.model.attention import CrossAttention, SelfAttention, recorded_weights
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
@@ -66,89 +64,6 @@ def all_attention_weights(model: Transformer, source: Ids, target: Ids | None) -
             return AttentionWeights(_stacked(encoder), None, None)
         model.decode(pack_sequences([(BOS_ID, *target[:-1])], device), encoded)
     return AttentionWeights(_stacked(encoder), _stacked(decoder), _stacked(memory))
-
-
-@dataclass(frozen=True)
-class AligningAttention:
-    """The cross-attention from which alignments are read.
-
-    Attributes:
-        layer: decoder layer, from 0.
-        head: from 0; None = the mean of all heads.
-        is_shifted: a token is aligned by the row of the step that reads it, not of the step that
-            predicts it. Source: Chen et al. 2020 (arXiv 2004.14837), section 3.1.
-    """
-
-    layer: int
-    head: int | None
-    is_shifted: bool
-
-
-def aligning_attention(config: ModelConfig, stored_layer: int | None) -> AligningAttention:
-    """Return the attention from which a model's alignments are read: its trained head, if any.
-
-    Args:
-        config: the model's shape.
-        stored_layer: the layer, from 0, that `nmtkit align --choose-layer` stored; None = none.
-    """
-    if config.trained_head is not None:
-        return AligningAttention(*config.trained_head, is_shifted=False)
-    layer = aligning_layer(config.decoder_layers) if stored_layer is None else stored_layer
-    return AligningAttention(layer, head=None, is_shifted=True)
-
-
-def aligning_layer(num_decoder_layers: int) -> int:
-    """Return the decoder layer, from 0, whose attention gives alignments: the last but one.
-
-    Source: Garg et al. 2019 (arXiv 1909.02074), who find the fifth of six layers to align best.
-    """
-    return max(0, num_decoder_layers - 2)
-
-
-@torch.inference_mode()
-def aligning_weights(
-    model: Transformer, pairs: Sequence[tuple[Ids, Ids]], attentions: Sequence[AligningAttention]
-) -> list[list[Tensor]]:
-    """Read a batch of pairs by forced decoding, and return their weights in each attention.
-
-    Args:
-        model: in evaluation mode.
-        pairs: source and target ids, each with its end symbol.
-        attentions: of the model.
-
-    Returns:
-        For each attention and pair, (T, S) float32 on the CPU, a row per target token; rows sum to
-        1. A shifted attention has a row of no meaning for the end symbol.
-
-    Raises:
-        DamagedError: a weight is not a finite number.
-        DataError: a sequence is longer than the model's learned positions.
-    """
-    assert not model.training, "attention weights need the model in evaluation mode"
-    device = model.output_weight.device
-    sources, targets = zip(*pairs, strict=True)
-    with ExitStack() as stack:
-        recorded = {
-            one.layer: stack.enter_context(
-                recorded_weights(model.decoder[one.layer].memory_attention)
-            )
-            for one in attentions
-        }
-        memory = model.encode(pack_sequences(sources, device))
-        inputs = pack_sequences([(BOS_ID, *target[:-1]) for target in targets], device)
-        model.decode(inputs, memory, max(recorded) + 1)
-    found = []
-    for one in attentions:
-        (weights,) = recorded[one.layer]  # (B, H, T, S)
-        block = weights.mean(1, dtype=torch.float32) if one.head is None else weights[:, one.head]
-        parts = [
-            part[: len(target), : len(source)]
-            for part, source, target in zip(block.float().cpu(), sources, targets, strict=True)
-        ]
-        if not all(part.isfinite().all() for part in parts):
-            raise _not_numbers()
-        found.append([part.roll(-1, 0) if one.is_shifted else part for part in parts])
-    return found
 
 
 def links(attention: Tensor, min_weight: float) -> list[tuple[int, int]]:
@@ -216,15 +131,8 @@ def _stacked(recorded: Sequence[Sequence[Tensor]]) -> Tensor:
     """Stack the weights that each layer recorded for one sentence: (L, H, T, S)."""
     weights = torch.cat([of_layer for (of_layer,) in recorded]).float().cpu()
     if not weights.isfinite().all():
-        raise _not_numbers()
+        raise not_numbers()
     return weights
-
-
-def _not_numbers() -> DamagedError:
-    return DamagedError(
-        "the model's attention weights are not numbers, so the model is damaged; use another "
-        "checkpoint"
-    )
 
 
 def _membership(words: Sequence[range]) -> Tensor:

@@ -6,6 +6,7 @@ reports for the same ids, of a model or an ensemble.
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from nmtkit.config.setting import InferenceConfig
 from nmtkit.errors import DamagedError
-from nmtkit.model.attention import recorded_weights
+from nmtkit.model.attention import AligningAttention, recorded_weights
 from nmtkit.model.cost import chunk_size
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import batches_by_length, pack_sequences
@@ -32,8 +33,8 @@ class ForcedScore:
 
     Attributes:
         token_log_probs: natural log-probability of each target token, given those before it.
-        attention: (T, S) float32 on the CPU: cross-attention of one layer, a row per target
-            token, averaged over heads, so that rows sum to 1; None if not requested.
+        attention: (T, S) float32 on the CPU: the cross-attention that was requested, a row per
+            target token, which sums to 1; None if not requested.
     """
 
     token_log_probs: tuple[float, ...]
@@ -50,7 +51,7 @@ def score_pairs(
     model: Transformer,
     pairs: Sequence[tuple[Ids, Ids]],
     max_tokens: int,
-    attention_layer: int | None,
+    attention: AligningAttention | None,
     on_batch: OnBatch | None = None,
 ) -> list[ForcedScore]:
     """Score given targets, in batches of pairs of similar length.
@@ -60,8 +61,7 @@ def score_pairs(
         pairs: source and target ids, each with its end symbol.
         max_tokens: largest number of source tokens, and of target tokens, per batch, padding
             counted.
-        attention_layer: decoder layer, from 0, whose cross-attention to return (see
-            `nmtkit.decoding.alignment.aligning_layer`); None = no attention.
+        attention: which cross-attention to return; None = none.
         on_batch: called after each batch with its numbers of pairs and target tokens.
 
     Returns:
@@ -75,7 +75,7 @@ def score_pairs(
     scores: dict[int, ForcedScore] = {}
     lengths = [max(len(source), len(target)) for source, target in pairs]
     for batch in batches_by_length(lengths, max_tokens, max_tokens):
-        found = _score_batch(model, [pairs[index] for index in batch], attention_layer)
+        found = _score_batch(model, [pairs[index] for index in batch], attention)
         scores.update(zip(batch, found, strict=True))
         if on_batch:
             on_batch(len(batch), sum(len(pairs[index][1]) for index in batch))
@@ -86,7 +86,7 @@ def score_by_ensemble(
     models: Sequence[Transformer],
     pairs: Sequence[tuple[Ids, Ids]],
     max_tokens: int,
-    attention_layers: Sequence[int | None],
+    attentions: Sequence[AligningAttention | None],
     on_batch: OnBatch | None = None,
 ) -> list[ForcedScore]:
     """Score given targets by one or more models; probabilities and attention are their means.
@@ -95,17 +95,60 @@ def score_by_ensemble(
         models: see `score_pairs`.
         pairs: see `score_pairs`.
         max_tokens: see `score_pairs`.
-        attention_layers: see `score_pairs`; one per model.
+        attentions: see `score_pairs`; one per model.
         on_batch: see `score_pairs`; called for the last model.
 
     Raises:
         DamagedError, DataError: see `score_pairs`.
     """
     scores_by_model = [
-        score_pairs(model, pairs, max_tokens, layer, on_batch if number == len(models) else None)
-        for number, (model, layer) in enumerate(zip(models, attention_layers, strict=True), 1)
+        score_pairs(model, pairs, max_tokens, one, on_batch if number == len(models) else None)
+        for number, (model, one) in enumerate(zip(models, attentions, strict=True), 1)
     ]
     return [_mean(scores) for scores in zip(*scores_by_model, strict=True)]
+
+
+@torch.inference_mode()
+def attention_of_pairs(
+    model: Transformer, pairs: Sequence[tuple[Ids, Ids]], attentions: Sequence[AligningAttention]
+) -> list[list[Tensor]]:
+    """Return cross-attention of a batch of pairs, without computing probabilities.
+
+    Args:
+        model: in evaluation mode.
+        pairs: source and target ids, each with its end symbol.
+        attentions: which ones, at least one.
+
+    Returns:
+        For each attention and pair, (T, S) as in `ForcedScore`.
+
+    Raises:
+        DamagedError: a weight is not a finite number.
+        DataError: a sequence is longer than the model's learned positions.
+    """
+    assert not model.training, "attention weights need the model in evaluation mode"
+    device = model.output_weight.device
+    sources, targets = zip(*pairs, strict=True)
+    layers = {one.layer: model.decoder[one.layer].memory_attention for one in attentions}
+    with ExitStack() as stack:
+        recorded = {
+            number: stack.enter_context(recorded_weights(one)) for number, one in layers.items()
+        }
+        memory = model.encode(pack_sequences(sources, device))
+        inputs = pack_sequences([(BOS_ID, *target[:-1]) for target in targets], device)
+        model.decode(inputs, memory, max(layers) + 1)
+    found = [_of_pairs(recorded[one.layer][0], one, pairs) for one in attentions]
+    if not all(weights.isfinite().all() for of_pairs in found for weights in of_pairs):
+        raise not_numbers()
+    return found
+
+
+def not_numbers() -> DamagedError:
+    """Return the error for attention weights that are not finite."""
+    return DamagedError(
+        "the model's attention weights are not numbers, so the model is damaged; use another "
+        "checkpoint"
+    )
 
 
 def max_tokens_of(config: InferenceConfig, device: torch.device) -> int:
@@ -143,7 +186,7 @@ def _mean(scores: Sequence[ForcedScore]) -> ForcedScore:
 
 
 def _score_batch(
-    model: Transformer, pairs: Sequence[tuple[Ids, Ids]], attention_layer: int | None
+    model: Transformer, pairs: Sequence[tuple[Ids, Ids]], attention: AligningAttention | None
 ) -> list[ForcedScore]:
     """Score pairs in one batch."""
     device = model.output_weight.device
@@ -151,18 +194,13 @@ def _score_batch(
     memory = model.encode(pack_sequences(sources, device))
     inputs = pack_sequences([(BOS_ID, *target[:-1]) for target in targets], device)
     target_ids = pack_sequences(targets, device).values
-    attention: list[Tensor | None] = [None] * len(pairs)
-    if attention_layer is None:
+    matrices: list[Tensor | None] = [None] * len(pairs)
+    if attention is None:
         hidden = model.decode(inputs, memory)
     else:
-        layer = model.decoder[attention_layer].memory_attention
-        with recorded_weights(layer) as recorded:
+        with recorded_weights(model.decoder[attention.layer].memory_attention) as recorded:
             hidden = model.decode(inputs, memory)
-        block = recorded[0].mean(1, dtype=torch.float32).cpu()  # (B, H, T, S) -> (B, T, S)
-        attention = [
-            weights[: len(target), : len(source)].clone()
-            for weights, source, target in zip(block, sources, targets, strict=True)
-        ]
+        matrices = [*_of_pairs(recorded[0], attention, pairs)]
     log_probs = token_log_probs(model, hidden, target_ids).cpu()
     if not log_probs.isfinite().all():
         raise DamagedError(
@@ -172,5 +210,21 @@ def _score_batch(
     parts = log_probs.split([len(target) for target in targets])
     return [
         ForcedScore(tuple(part.tolist()), weights)
-        for part, weights in zip(parts, attention, strict=True)
+        for part, weights in zip(parts, matrices, strict=True)
     ]
+
+
+def _of_pairs(
+    weights: Tensor, attention: AligningAttention, pairs: Sequence[tuple[Ids, Ids]]
+) -> list[Tensor]:
+    """Return the weights (T, S) of each pair of a batch, whose layer has weights (B, H, T, S).
+
+    The end symbol, which no step reads, has the row of the step that predicts it.
+    """
+    head = attention.head
+    block = weights.mean(1, dtype=torch.float32) if head is None else weights[:, head].float()
+    found = []
+    for padded, (source, target) in zip(block.cpu(), pairs, strict=True):
+        rows = padded[: len(target), : len(source)]
+        found.append(torch.cat([rows[1:], rows[-1:]]) if attention.is_shifted else rows.clone())
+    return found

@@ -8,15 +8,12 @@ import torch
 from nmtkit.config.schema import AlignRecipe, RuntimeConfig, ScoringConfig, TranslateRecipe
 from nmtkit.data.shortlist import Shortlist
 from nmtkit.decoding.aligner import Aligner, AligningModel
-from nmtkit.decoding.alignment import aligning_attention
 from nmtkit.decoding.code_cache import load_or_compile
 from nmtkit.decoding.scorer import Scorer
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import RESTORE, ConfigError, DamagedError
 from nmtkit.runtime.devices import choose_precision, set_up
-from nmtkit.storage.model_description import stored_aligning_layer
-from nmtkit.storage.model_folder import load_model, read_model
-from nmtkit.storage.run_folder import find_model
+from nmtkit.storage.model_folder import load_model
 from nmtkit.text.codec import TextCodec
 
 
@@ -113,17 +110,14 @@ def load_aligner(
 
 
 def _load_aligning_model(path: Path, device: torch.device, dtype: torch.dtype) -> AligningModel:
-    folder = find_model(path)
-    loaded = read_model(folder, device)
+    loaded = load_model(path, device)
     if loaded.codec.target_type != "text":
         raise ConfigError(
             f"{path}: writes {loaded.codec.target_type}, and only words of text are aligned; give "
             "a model that translates"
         )
     loaded.model.prepare(dtype)
-    config = loaded.recipe.model
-    stored = stored_aligning_layer(folder, config.decoder_layers)
-    return AligningModel(loaded.model, loaded.codec, aligning_attention(config, stored))
+    return AligningModel(loaded.model, loaded.codec)
 
 
 def _dtype(precision: str, device: torch.device) -> torch.dtype:

@@ -4,7 +4,7 @@ A line that is too long is split into parts, whose translations are joined, or i
 """
 
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -17,7 +17,8 @@ from nmtkit.errors import DataError
 from nmtkit.symbols import EOS_ID, UNK_ID
 from nmtkit.text.codec import KINDS, TextCodec
 from nmtkit.text.lines import one_line
-from nmtkit.text.words import halves, word_spans
+from nmtkit.text.links import words_of_pieces
+from nmtkit.text.words import halves, word_spans, words_of
 
 _BLANK = Hypothesis((), 0.0, 0.0)
 """The translation of a blank line."""
@@ -32,6 +33,7 @@ class SourcePart:
         line: number of the line, from 1.
         index: number of the part in the line, from 0.
         ids: source ids, the end symbol last; none of a blank line, which is translated already.
+        words: the words of its text; a language symbol is one.
         warning: how the line is shortened; "" = it is one part, complete.
         words_before: number of words of the line that end before the part, which may begin within
             a word.
@@ -45,6 +47,7 @@ class SourcePart:
     line: int
     index: int = 0
     ids: list[int] = field(default_factory=list)
+    words: Sequence[str] = ()
     warning: str = ""
     words_before: int = 0
     num_symbols: int = 0
@@ -113,35 +116,31 @@ class LineSplitter:
         symbol, text = codec.source.split_symbol(line)
         blank = codec.encode_source(symbol)
         if is_whole:
-            is_blank = ids == blank
-            return [_blank(request, number) if is_blank else SourcePart(request, number, ids=ids)]
+            if ids == blank:
+                return [_blank(request, number)]
+            return [SourcePart(request, number, ids=ids, words=words_of(line))]
         warning = self._warning(len(ids), limit, number)
         if self._config.on_too_long == "truncate":
             ids = [*ids[: limit - 1], EOS_ID]
             if ids == blank:
                 return [_blank(request, number, warning)]
-            return [SourcePart(request, number, ids=ids, warning=warning)]
+            words = words_of(codec.source.decode(ids))
+            return [SourcePart(request, number, ids=ids, words=words, warning=warning)]
 
         def encode(part: str) -> list[int]:
             return codec.encode_source(symbol + part)
 
-        num_symbols = int(bool(symbol))
+        symbols = [symbol] if symbol else []
         parts: list[SourcePart] = []
-        spans = word_spans(text)
-        starts, ends = [start for start, _ in spans], [end for _, end in spans]
-        num_words = end = 0
+        ends, end = [end for _, end in word_spans(text)], 0
         is_segmented = KINDS[codec.source.kind].is_segmented
         for part in split_text(text, lambda t: len(encode(t)) <= limit, at_spaces=is_segmented):
             begin = text.index(part, end)
-            is_inside = bisect_left(starts, begin) > bisect_right(ends, begin)
             end = begin + len(part)
             if (ids := encode(part)) != blank:
-                words_before = num_words - is_inside
-                parts.append(
-                    SourcePart(request, number, len(parts), ids, warning, words_before, num_symbols)
-                )
-                own = codec.source.word_ranges(ids[:-1])
-                num_words += own[-1].stop - num_symbols - is_inside
+                words_before, words = bisect_right(ends, begin), [*symbols, *words_of(part)]
+                place = (request, number, len(parts))
+                parts.append(SourcePart(*place, ids, words, warning, words_before, len(symbols)))
         return parts or [_blank(request, number, warning)]
 
     def _warning(self, num_tokens: int, limit: int, number: int) -> str:
@@ -244,7 +243,7 @@ def _translation(
             continue
         score, ids = part.scores[index], part.hypotheses[index].ids
         if score.attention is not None:
-            source_words = codec.source.word_ranges(part.ids[:-1])
+            source_words = words_of_pieces(codec.source, part.ids[:-1], part.words)
             target_words = codec.target.word_ranges(ids[:-1])
             pairs = links(word_attention(score.attention, source_words, target_words), 0)
             alignment += [(part.word_in_line(s), t + num_words) for s, t in pairs]

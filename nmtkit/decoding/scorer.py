@@ -130,8 +130,8 @@ class Scorer:
         if on_batch:
             on_batch(len(pairs) - len(not_blank), 0)
         max_tokens = max_tokens_of(self._config, self._models[0].output_weight.device)
-        layers = [None] * len(self._models)
-        scores = iter(score_by_ensemble(self._models, not_blank, max_tokens, layers, on_batch))
+        attentions = [None] * len(self._models)
+        scores = iter(score_by_ensemble(self._models, not_blank, max_tokens, attentions, on_batch))
         return [
             ScoredLine((), (), 0) if pair == BLANK else self._line(text, pair[1], next(scores))
             for (_, text), pair in zip(pairs, encoded, strict=True)

@@ -14,7 +14,6 @@ from nmtkit.config.metrics import CONSTRAINT_SETTINGS, TargetType
 from nmtkit.config.schema import ScoringConfig, TranslateRecipe
 from nmtkit.config.translation import ConstraintsConfig
 from nmtkit.data.shortlist import Shortlist
-from nmtkit.decoding.alignment import aligning_layer
 from nmtkit.decoding.answers import Answer, BatchResult, Chunk, Request, with_warnings
 from nmtkit.decoding.constraints import (
     NO_TOKEN,
@@ -232,9 +231,9 @@ class Translator:
     def _score(self, parts: Sequence[SourcePart], *, has_attention: bool) -> None:
         """Score the hypotheses by forced decoding, which is cheap compared with the search."""
         models, max_tokens = self._models, max_tokens_of(self._recipe.translation, self._device)
-        layers = [aligning_layer(len(model.decoder)) if has_attention else None for model in models]
+        attentions = [model.aligning_attention if has_attention else None for model in models]
         pairs = [(part.ids, one.ids) for part in parts for one in part.hypotheses]
-        scores = iter(score_by_ensemble(models, pairs, max_tokens, layers))
+        scores = iter(score_by_ensemble(models, pairs, max_tokens, attentions))
         for part in parts:
             part.scores = [next(scores) for _ in part.hypotheses]
 

@@ -11,6 +11,7 @@ source; D model size; H heads; K, U key and value size of a head.
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -28,6 +29,30 @@ from nmtkit.model.kernels.attend import (
 from nmtkit.model.kernels.training import Linear
 from nmtkit.model.state import StepState, stored_dtype
 from nmtkit.packed import Layout, Packed
+
+
+@dataclass(frozen=True)
+class AligningAttention:
+    """The cross-attention from which alignments are read.
+
+    Attributes:
+        layer: decoder layer, from 0.
+        head: from 0; None = the mean of all heads.
+        is_shifted: a token is aligned by the row of the step that reads it, not of the step that
+            predicts it. Source: Chen et al. 2020 (arXiv 2004.14837), section 3.1.
+    """
+
+    layer: int
+    head: int | None
+    is_shifted: bool
+
+
+def aligning_layer(num_decoder_layers: int) -> int:
+    """Return the decoder layer, from 0, that aligns if nothing is known: the last but one.
+
+    Source: Garg et al. 2019 (arXiv 1909.02074), who find the fifth of six layers to align best.
+    """
+    return max(0, num_decoder_layers - 2)
 
 
 class SelfAttention(nn.Module):

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from nmtkit.config.training import NORMS, ModelConfig
+from nmtkit.model.attention import AligningAttention, aligning_layer
 from nmtkit.model.compiled_step import CompiledStep
 from nmtkit.model.embedding import POSITIONS, Embedding, token_embedding
 from nmtkit.model.kernels.inference import InferenceLinear, replace_linears
@@ -59,6 +60,8 @@ class Transformer(nn.Module):
         self._activation_checkpointing = activation_checkpointing
         # The output projection as `prepare` makes it; neither a parameter nor saved.
         self.prepared_output: InferenceLinear | None = None
+        # The decoder layer, from 0, that `nmtkit align --choose-layer` stored.
+        self.stored_aligning_layer: int | None = None
         # The layers of the decoder as code for steps of one sentence.
         self.compiled_step: CompiledStep | None = None
         target_tokens = token_embedding(target_size, config.model_size)
@@ -164,6 +167,18 @@ class Transformer(nn.Module):
     def output_weight(self) -> Tensor:
         """The output projection (V, D), from hidden vectors to logits."""
         return self.projection.weight
+
+    @property
+    def aligning_attention(self) -> AligningAttention:
+        """Where alignments are read: the trained head, or else the mean of heads of a layer.
+
+        Without a trained head, the layer is the stored one, or else the last but one.
+        """
+        if self.config.trained_head is not None:
+            return AligningAttention(*self.config.trained_head, is_shifted=False)
+        stored = self.stored_aligning_layer
+        layer = aligning_layer(len(self.decoder)) if stored is None else stored
+        return AligningAttention(layer, head=None, is_shifted=True)
 
     def partial_projection(self, entries: Tensor) -> Function:
         """Return a projection of hidden vectors (..., D) to the logits of some entries (V',).

@@ -36,6 +36,7 @@ from nmtkit.storage.model_description import (
     VERSION,
     Description,
     describe_model,
+    stored_aligning_layer,
 )
 from nmtkit.storage.run_folder import find_model
 from nmtkit.text.codec import TextCodec
@@ -123,7 +124,10 @@ def read_model(folder: Path, device: torch.device) -> LoadedModel:
         DamagedError: the folder is not a model folder, or is damaged.
     """
     described = describe_model(folder)
-    return make_model(described, read_parameters(folder, described), folder, device)
+    loaded = make_model(described, read_parameters(folder, described), folder, device)
+    num_layers = described.recipe.model.decoder_layers
+    loaded.model.stored_aligning_layer = stored_aligning_layer(folder, num_layers)
+    return loaded
 
 
 def make_model(

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from nmtkit.config.attention import SelectionConfig
 from nmtkit.config.problems import suggestion
-from nmtkit.decoding.alignment import aligning_layer
 from nmtkit.errors import ConfigError
+from nmtkit.model.attention import AligningAttention, aligning_layer
 from nmtkit.reporting.attention.sentences import AttentionMap, Sentence
 from nmtkit.reporting.svg import INK, MUTED, PAPER, xml_text
 from nmtkit.reporting.svg import columns as columns_of
@@ -80,13 +80,17 @@ def select(sentence: Sentence, config: SelectionConfig) -> Selection:
     """
     attention = _attention(sentence, config.attention)
     num_layers, num_heads = attention.weights.shape[:2]
-    layer = config.layer or aligning_layer(num_layers) + 1
+    last_but_one = AligningAttention(aligning_layer(num_layers), head=None, is_shifted=False)
+    default = attention.aligning or last_but_one
+    layer = config.layer or default.layer + 1
     if layer > num_layers:
         raise ConfigError(
             f"layer ({layer}): {attention.kind} attention has {_counted(num_layers, 'layer')}; "
             f"give 1 to {num_layers} [selection.layer]"
         )
     given = {int(head) for head in config.heads.split(",") if head}
+    if not given and not config.layer and default.head is not None:
+        given = {default.head + 1}
     heads = tuple(sorted(given)) or tuple(range(1, num_heads + 1))
     if heads[-1] > num_heads:
         raise ConfigError(

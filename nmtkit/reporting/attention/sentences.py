@@ -20,6 +20,7 @@ from nmtkit.decoding.alignment import all_attention_weights, pool_words, with_en
 from nmtkit.decoding.forced import Ids
 from nmtkit.decoding.search import beam_search, longest_translation
 from nmtkit.errors import DataError
+from nmtkit.model.attention import AligningAttention
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
 from nmtkit.storage.model_folder import LoadedModel
@@ -102,12 +103,14 @@ class AttentionMap:
         kind: "encoder", "decoder" or "memory".
         rows, columns: the tokens that attend, and those that are attended to.
         weights: (L, H, T, S) float32; each row sums to 1.
+        aligning: of cross-attention, from where the model's alignments are read.
     """
 
     kind: str
     rows: Tokens
     columns: Tokens
     weights: Tensor
+    aligning: AligningAttention | None = None
 
     @cached_property
     def joined(self) -> Tensor:
@@ -171,7 +174,9 @@ class AttentionExtractor:
             read = _tokens(vocabulary, [BOS_ID, *target[:-1]], [0, *(1 + w for w in word_of[:-1])])
             attentions.append(AttentionMap("decoder", read, read, weights.decoder))
             written = _tokens(vocabulary, target, word_of)
-            attentions.append(AttentionMap("memory", written, source_tokens, weights.memory))
+            aligning = self._model.aligning_attention
+            memory = AttentionMap("memory", written, source_tokens, weights.memory, aligning)
+            attentions.append(memory)
         return Sentence(pair.source, text, tuple(attentions))
 
     def _target(self, pair: Pair, source: Ids) -> tuple[list[int] | None, str | None]:

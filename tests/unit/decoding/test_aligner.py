@@ -8,14 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmtkit.config.training import ModelConfig
 from nmtkit.config.translation import AligningConfig, LinksConfig
 from nmtkit.decoding.aligner import Aligner, AligningModel
-from nmtkit.decoding.alignment import (
-    AligningAttention,
-    aligning_attention,
-    all_attention_weights,
-)
+from nmtkit.decoding.alignment import all_attention_weights
 from nmtkit.decoding.answers import AlignedPair, Pair
 from nmtkit.errors import DamagedError
 from nmtkit.text.codec import TextCodec
@@ -35,10 +30,12 @@ TOLERANCE = 1e-5
 """Of weights in float32."""
 
 
-def aligning_model(seed: int, layer: int = 0, **attention: Any) -> AligningModel:
+def aligning_model(seed: int, layer: int | None = None, **head: int) -> AligningModel:
+    """Return a model with a stored layer, or a trained head."""
     codec = tiny_codec()
-    read = replace(AligningAttention(layer, head=None, is_shifted=True), **attention)
-    return AligningModel(tiny_model(codec, seed), codec, read)
+    model = tiny_model(codec, seed, **head)
+    model.stored_aligning_layer = layer
+    return AligningModel(model, codec)
 
 
 FORWARD, REVERSE = aligning_model(1), aligning_model(2, layer=1)
@@ -63,14 +60,16 @@ def plain_weights(one: AligningModel, source: str, target: str) -> Tensor:
     ids = one.codec.encode_source(source), one.codec.encode_target(target)
     memory = all_attention_weights(one.model, *ids).memory
     assert memory is not None
-    read = one.attention
+    read = one.model.aligning_attention
     heads = memory[read.layer] if read.head is None else memory[read.layer, read.head][None]
     rows = heads.mean(0)
     return (rows[1:] if read.is_shifted else rows[:-1])[:, :-1]
 
 
-@pytest.mark.parametrize("read", [{}, {"head": 1}, {"is_shifted": False, "layer": 1}], ids=str)
-def test_a_word_is_linked_to_the_word_that_it_attends_to_most(read: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "read", [{}, {"layer": 1}, {"alignment_layer": 1, "alignment_head": 2, "layer": 1}], ids=str
+)
+def test_a_word_is_linked_to_the_word_that_it_attends_to_most(read: dict[str, int]) -> None:
     model = aligning_model(1, **read)
     for answer in align(aligner([model], min_weight=0.3)):
         expected = []
@@ -159,16 +158,8 @@ def test_a_model_that_is_damaged_aligns_nothing() -> None:
 
 
 def test_a_trained_head_is_the_only_choice() -> None:
-    guided = aligning_model(1, layer=1, head=0, is_shifted=False)
+    guided = aligning_model(1, alignment_layer=2, alignment_head=1)
     assert list(aligner([guided, REVERSE]).agreements(PAIRS)) == [(1, 0), (1, 1)]
-
-
-def test_a_trained_head_comes_before_a_stored_layer() -> None:
-    config = ModelConfig(decoder_layers=6, alignment_layer=2, alignment_head=3)
-    assert aligning_attention(config, 4) == AligningAttention(1, 2, is_shifted=False)
-    config = ModelConfig(decoder_layers=6)
-    assert aligning_attention(config, 3) == AligningAttention(3, None, is_shifted=True)
-    assert aligning_attention(config, None) == AligningAttention(4, None, is_shifted=True)
 
 
 CHINESE, GERMAN = "\u4f60\u597d \u4e16\u754c", "hallo Welt"
@@ -178,8 +169,7 @@ CHINESE, GERMAN = "\u4f60\u597d \u4e16\u754c", "hallo Welt"
 def test_tokens_between_spaces_count_in_any_script(is_tokenized: bool, num_words: int) -> None:
     vocabulary = Subword.train([CHINESE, GERMAN], "bpe", 290, "x")
     codec = TextCodec("de", "zh", vocabulary, vocabulary, is_shared=True)
-    read = AligningAttention(0, None, is_shifted=True)
-    model = AligningModel(tiny_model(codec), codec, read)
+    model = AligningModel(tiny_model(codec), codec)
     (answer,) = align(
         aligner([model], tokenized=is_tokenized, min_weight=0.0), [Pair(GERMAN, CHINESE)]
     )

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from nmtkit.decoding.alignment import (
-    aligning_layer,
     all_attention_weights,
     links,
     pool_words,
@@ -116,11 +115,6 @@ ATTENTION = torch.tensor([
     [0.40, 0.25, 0.30, 0.05],
     [0.05, 0.05, 0.10, 0.80],
 ])  # fmt: skip
-
-
-@pytest.mark.parametrize(("num_layers", "layer"), [(1, 0), (2, 0), (3, 1), (6, 4)])
-def test_the_last_layer_but_one_aligns(num_layers: int, layer: int) -> None:
-    assert aligning_layer(num_layers) == layer
 
 
 def test_a_target_is_linked_to_the_source_it_attends_to_most() -> None:

@@ -7,10 +7,11 @@ from torch import Tensor, nn
 
 from nmtkit.config.schema import SearchConfig
 from nmtkit.config.training import ModelConfig
-from nmtkit.decoding.alignment import aligning_layer, links
-from nmtkit.decoding.forced import ForcedScore, score_pairs
+from nmtkit.decoding.alignment import links
+from nmtkit.decoding.forced import ForcedScore, attention_of_pairs, score_pairs
 from nmtkit.decoding.search import beam_search
 from nmtkit.errors import DamagedError, DataError
+from nmtkit.model.attention import AligningAttention
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
 from nmtkit.symbols import BOS_ID, EOS_ID
@@ -21,6 +22,7 @@ from tests.tiny import tiny_codec, tiny_model
 CPU = torch.device("cpu")
 VOCABULARY = tiny_codec().target.size
 TOLERANCE = 1e-5
+FIRST_LAYER = AligningAttention(0, head=None, is_shifted=False)
 """float32: batches of other shapes sum in another order."""
 
 
@@ -61,10 +63,10 @@ def test_scores_are_log_softmax_at_each_token_of_a_sentence_alone() -> None:
 @pytest.mark.parametrize("batch_tokens", [1, 17, 100, 10_000])
 def test_a_score_depends_on_no_other_pair(batch_tokens: int) -> None:
     model, pairs = tiny_model(tiny_codec()), random_pairs(40)
-    together = score_pairs(model, pairs, batch_tokens, 0)
-    backwards = score_pairs(model, pairs[::-1], batch_tokens, 0)[::-1]
+    together = score_pairs(model, pairs, batch_tokens, FIRST_LAYER)
+    backwards = score_pairs(model, pairs[::-1], batch_tokens, FIRST_LAYER)[::-1]
     for pair, one, other in zip(pairs, together, backwards, strict=True):
-        (alone,) = score_pairs(model, [pair], batch_tokens, 0)
+        (alone,) = score_pairs(model, [pair], batch_tokens, FIRST_LAYER)
         assert_equal(one, alone)
         assert_equal(other, alone)
 
@@ -104,10 +106,17 @@ def test_probabilities_of_all_continuations_sum_to_that_of_the_prefix() -> None:
     assert total == pytest.approx(math.exp(beginning.log_prob), abs=1e-12)
 
 
+@pytest.mark.parametrize("is_shifted", [False, True])
+@pytest.mark.parametrize("own_head", [None, 0, 1])
 @pytest.mark.parametrize("layer", [0, 1])
-def test_attention_is_the_softmax_of_queries_and_keys_on_average_over_heads(layer: int) -> None:
+def test_attention_is_the_softmax_of_queries_and_keys(
+    layer: int, own_head: int | None, is_shifted: bool
+) -> None:
     model, pairs = tiny_model(tiny_codec()).double(), random_pairs(12)
-    for (source, target), score in zip(pairs, score_pairs(model, pairs, 80, layer), strict=True):
+    read = AligningAttention(layer, own_head, is_shifted)
+    scores = score_pairs(model, pairs, 80, read)
+    (alone,) = attention_of_pairs(model, pairs, [read])
+    for (source, target), score, other in zip(pairs, scores, alone, strict=True):
         seen: list[Tensor] = []
         attention = model.decoder[layer].memory_attention
         attention.query.register_forward_hook(lambda _, __, out: seen.append(out))  # noqa: B023
@@ -117,18 +126,22 @@ def test_attention_is_the_softmax_of_queries_and_keys_on_average_over_heads(laye
             keys = attention.key_value(memory.values)
         expected = torch.zeros(len(target), len(source), dtype=torch.float64)
         key_size = attention.sizes[0] // attention.heads
-        for head in range(attention.heads):
+        heads = range(attention.heads) if own_head is None else [own_head]
+        for head in heads:
             own = slice(head * key_size, (head + 1) * key_size)
             products = seen[-1][:, own] @ keys[:, own].T / math.sqrt(key_size)
-            expected += products.softmax(-1) / attention.heads
+            expected += products.softmax(-1) / len(heads)
+        if is_shifted:  # the step that reads a token is the one after the step that predicts it
+            expected[:-1] = expected[1:].clone()
         assert score.attention is not None
+        torch.testing.assert_close(other, score.attention)
         torch.testing.assert_close(score.attention, expected.float(), rtol=0.0, atol=1e-6)
         torch.testing.assert_close(score.attention.sum(1), torch.ones(len(target)))
 
 
 def test_attention_does_not_change_log_probs() -> None:
     model, pairs = tiny_model(tiny_codec()), random_pairs(20)
-    plain, watched = (score_pairs(model, pairs, 100, layer) for layer in (None, 1))
+    plain, watched = (score_pairs(model, pairs, 100, one) for one in (None, FIRST_LAYER))
     assert [s.token_log_probs for s in plain] == [s.token_log_probs for s in watched]
     assert all(s.attention is not None for s in watched)
 
@@ -147,15 +160,15 @@ def test_a_model_that_looks_at_its_own_position_aligns_along_the_diagonal() -> N
         for name, parameter in model.named_parameters():
             if name.endswith("norm.weight"):
                 parameter.fill_(1.0)
-        attention = model.decoder[aligning_layer(3)].memory_attention
+        attention = model.decoder[1].memory_attention
         attention.query.weight.copy_(10 * torch.eye(32))
         attention.key_value.weight[:32].copy_(torch.eye(32))
     generator = random.Random(2)
-    pairs = []
+    read, pairs = AligningAttention(1, head=None, is_shifted=False), []
     for _ in range(10):
         source = random_ids(generator, 9)
         pairs.append((source, [*generator.sample(source[:-1], len(source) - 1), EOS_ID]))
-    for (source, _), score in zip(pairs, score_pairs(model, pairs, 100, 1), strict=True):
+    for (source, _), score in zip(pairs, score_pairs(model, pairs, 100, read), strict=True):
         assert score.attention is not None
         assert links(score.attention, 0) == [(place, place) for place in range(len(source) - 1)]
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from nmtkit.config.training import ModelConfig
+from nmtkit.model.attention import AligningAttention
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import Packed, pack_sequences
 from nmtkit.symbols import BOS_ID, EOS_ID
@@ -386,3 +387,35 @@ def test_the_memory_keeps_the_layout_of_the_source() -> None:
     assert isinstance(memory, Packed)
     assert memory.layout is source.layout
     assert memory.values.shape == (source.layout.num_tokens, TINY.model_size)
+
+
+def test_a_trained_head_comes_before_a_stored_layer_and_that_before_the_last_but_one() -> None:
+    found = []
+    deep = replace(TINY, decoder_layers=3)
+    for config, stored in (
+        (replace(deep, alignment_layer=2, alignment_head=3), 0),
+        (deep, 2),
+        (deep, None),
+        (replace(deep, decoder_layers=1), None),
+    ):
+        model = make(config, torch.float32)
+        model.stored_aligning_layer = stored
+        found.append(model.aligning_attention)
+    assert found == [
+        AligningAttention(1, 2, is_shifted=False),
+        AligningAttention(2, None, is_shifted=True),
+        AligningAttention(1, None, is_shifted=True),
+        AligningAttention(0, None, is_shifted=True),
+    ]
+
+
+@shapes
+def test_decoding_by_few_layers_is_that_of_a_model_with_few(config: ModelConfig) -> None:
+    model = make(config, torch.float32)
+    sources, targets = pack_sequences(SOURCES, CPU), pack_sequences(TARGETS, CPU)
+    memory = model.encode(sources)
+    whole = model.decode(targets, memory, 2)
+    assert torch.equal(whole, model.decode(targets, memory))
+    part = model.decode(targets, memory, 1)
+    model.decoder = model.decoder[:1]
+    assert torch.equal(part, model.decode(targets, memory))
