@@ -142,7 +142,7 @@ def _align_stream(
     total = count_lines(source) if source and source.is_file() else None
     with _opened_pairs(recipe, source, target) as pairs:
         reads_ahead = source is not None or standard_input().seekable()
-        aligner = open_aligner(models, recipe, warn, reads_ahead=reads_ahead)
+        aligner = open_aligner(models, recipe, warn, say, reads_ahead=reads_ahead)
         size = recipe.aligning.chunk_lines
         chunks = numbered_chunks(pairs, size, FIRST_CHUNK_LINES, until_error=True)
         with line_reporter().counting("aligned", "lines", total) as counting:

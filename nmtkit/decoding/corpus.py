@@ -223,7 +223,7 @@ def align_files(
     def open_models(recipe: AlignRecipe) -> Answerer:
         from nmtkit.decoding.workers import open_aligner
 
-        return open_aligner(folders, recipe, warn, reads_ahead=True)
+        return open_aligner(folders, recipe, warn, reporter.message, reads_ahead=True)
 
     with _opened(files) as streams:
         task = Task(

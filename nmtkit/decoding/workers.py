@@ -19,7 +19,10 @@ from nmtkit.decoding.answers import Results, with_warnings
 from nmtkit.decoding.loading import load_aligner, load_translator
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import LostRankError, NmtkitError, ResourceError, is_out_of_memory
+from nmtkit.model.attention import aligning_attention
 from nmtkit.runtime.workers import Worker, wait_for_any
+from nmtkit.storage.model_description import shape_from, stored_aligning_layer
+from nmtkit.storage.run_folder import find_model
 from nmtkit.text.codec import KINDS
 
 Message = list[Any]
@@ -199,6 +202,8 @@ def open_translator(
     reads_ahead: bool = False,
 ) -> "Translator | Workers":
     """Load models in this process, or in several by the recipe's `devices`; see `Workers`."""
+    if recipe.output.alignments or recipe.output.attention:
+        _report_attention(paths, report)
     num_workers = _num_workers(recipe.translation.devices, recipe.runtime)
     if num_workers == 1:
         return load_translator(paths, recipe, warn, report)
@@ -209,14 +214,32 @@ def open_aligner(
     paths: Sequence[Path],
     recipe: AlignRecipe,
     warn: Callable[[str], None],
+    report: Callable[[str], None],
     *,
     reads_ahead: bool = False,
 ) -> "Aligner | Workers":
     """Load models in this process, or in several by the recipe's `devices`; see `Workers`."""
+    _report_attention(paths, report)
     num_workers = _num_workers(recipe.aligning.devices, recipe.runtime)
     if num_workers == 1:
         return load_aligner(paths, recipe, warn)
     return Workers(paths, recipe, warn, num_workers, load=load_aligner, reads_ahead=reads_ahead)
+
+
+def _report_attention(paths: Iterable[Path], report: Callable[[str], None]) -> None:
+    """Report where the alignments of models are read."""
+    for path in paths:
+        config = shape_from(path, None)
+        stored = stored_aligning_layer(find_model(path), config.decoder_layers)
+        found = aligning_attention(config, stored)
+        where = f"layer {found.layer + 1} of {config.decoder_layers}"
+        if found.head is not None:
+            how = f"head {found.head + 1} of decoder {where}, which was trained for them"
+        elif stored is not None:
+            how = f"decoder {where}, which --choose-layer stored"
+        else:
+            how = f"decoder {where}; `nmtkit align --choose-layer` finds and stores the best one"
+        report(f"{path}: alignments are read at {how}")
 
 
 def _num_workers(devices: int, runtime: RuntimeConfig) -> int:

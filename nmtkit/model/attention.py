@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from nmtkit.config.training import ModelConfig
 from nmtkit.model.kernels.attend import (
     FULL,
     Projection,
@@ -45,6 +46,20 @@ class AligningAttention:
     layer: int
     head: int | None
     is_shifted: bool
+
+
+def aligning_attention(config: ModelConfig, stored_layer: int | None) -> AligningAttention:
+    """Return where alignments are read: the trained head, or else the mean of heads of a layer.
+
+    Args:
+        config: the model's shape, which names a trained head.
+        stored_layer: the layer, from 0, that `nmtkit align --choose-layer` stored; None = none, and
+            `aligning_layer` is read.
+    """
+    if config.trained_head is not None:
+        return AligningAttention(*config.trained_head, is_shifted=False)
+    layer = aligning_layer(config.decoder_layers) if stored_layer is None else stored_layer
+    return AligningAttention(layer, head=None, is_shifted=True)
 
 
 def aligning_layer(num_decoder_layers: int) -> int:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from nmtkit.config.training import NORMS, ModelConfig
-from nmtkit.model.attention import AligningAttention, aligning_layer
+from nmtkit.model.attention import AligningAttention, aligning_attention
 from nmtkit.model.compiled_step import CompiledStep
 from nmtkit.model.embedding import POSITIONS, Embedding, token_embedding
 from nmtkit.model.kernels.inference import InferenceLinear, replace_linears
@@ -170,15 +170,8 @@ class Transformer(nn.Module):
 
     @property
     def aligning_attention(self) -> AligningAttention:
-        """Where alignments are read: the trained head, or else the mean of heads of a layer.
-
-        Without a trained head, the layer is the stored one, or else the last but one.
-        """
-        if self.config.trained_head is not None:
-            return AligningAttention(*self.config.trained_head, is_shifted=False)
-        stored = self.stored_aligning_layer
-        layer = aligning_layer(len(self.decoder)) if stored is None else stored
-        return AligningAttention(layer, head=None, is_shifted=True)
+        """Where the model's alignments are read; see `nmtkit.model.attention`."""
+        return aligning_attention(self.config, self.stored_aligning_layer)
 
     def partial_projection(self, entries: Tensor) -> Function:
         """Return a projection of hidden vectors (..., D) to the logits of some entries (V',).
