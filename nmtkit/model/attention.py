@@ -210,7 +210,7 @@ class CrossAttention(nn.Module):
         size = self.sizes[0] // self.heads
         rows = slice(head * size, (head + 1) * size)
         query, key = (
-            nn.functional.linear(inputs, one.weight[rows], one.bias[rows])
+            one.part(inputs, rows)
             for inputs, one in ((x, self.query), (memory.values, self.key_value))
         )
         dtype = torch.promote_types(query.dtype, torch.float32)

@@ -70,12 +70,21 @@ class Linear(nn.Linear):
         """Compute (..., outputs) from x (..., inputs)."""
         if self.rounded is not None:
             return F.linear(x, *self.rounded)
-        dtype = torch.get_autocast_dtype("cpu")
-        if not _is_trained_by_autocast(x) or not is_low_precision_on_cpu(x.device, dtype):
-            return super().forward(x)
-        rows = x.flatten(0, -2)
-        product: Tensor = _PaddedLinear.apply(rows, self.weight, self.bias, dtype)  # type: ignore[no-untyped-call]
-        return product.view(*x.shape[:-1], self.out_features)
+        return _linear(x, self.weight, self.bias)
+
+    def part(self, x: Tensor, outputs: slice) -> Tensor:
+        """Compute some of the outputs (..., outputs)."""
+        return _linear(x, self.weight[outputs], self.bias[outputs])
+
+
+def _linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Compute x W^T + b in the precision of autocast."""
+    dtype = torch.get_autocast_dtype("cpu")
+    if not _is_trained_by_autocast(x) or not is_low_precision_on_cpu(x.device, dtype):
+        return F.linear(x, weight, bias)
+    rows = x.flatten(0, -2)
+    product: Tensor = _PaddedLinear.apply(rows, weight, bias, dtype)  # type: ignore[no-untyped-call]
+    return product.view(*x.shape[:-1], len(weight))
 
 
 def call_with_rounded_weights(module: nn.Module, x: Tensor, *arguments: object) -> Tensor:
