@@ -104,6 +104,20 @@ def tiny_subword_dataset(folder: Path, sizes: Sizes = SIZES) -> Path:
     return folder / "data"
 
 
+def tiny_linked_dataset(folder: Path) -> Path:
+    """Make a dataset as `tiny_subword_dataset`, with spaces and links of words in order."""
+    train, valid = tiny_corpus(folder)
+    links = {}
+    for prefix, lines in ((train, TRAIN_LINES), (valid, VALID_LINES)):
+        texts = (" ".join(f"{n}-{n}" for n in range(len(line.split()))) for line in lines)
+        links[prefix] = str(write_lines(Path(f"{prefix}.links"), [*texts]))
+    recipe = tiny_recipe(train, valid)
+    corpus = replace(recipe.corpus, alignments=(links[train],), valid_alignments=links[valid])
+    vocabulary = VocabularyConfig(segmentation="bpe", vocab_size=290)
+    prepared(replace(recipe, corpus=corpus, vocabulary=vocabulary), folder / "data")
+    return folder / "data"
+
+
 def never_warn(message: str) -> None:
     raise AssertionError(message)
 

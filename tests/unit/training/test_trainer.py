@@ -28,6 +28,7 @@ from tests.tiny import (
     TRAIN_LINES,
     VALID_LINES,
     tiny_dataset,
+    tiny_linked_dataset,
     tiny_subword_dataset,
     tiny_train_recipe,
 )
@@ -88,6 +89,38 @@ def test_a_resumed_run_samples_as_the_uninterrupted_one(tmp_path: Path) -> None:
     for update in (2, 3, 6):
         train(with_updates(recipe, update), data, tmp_path / "parts")
     assert_same_tensors(last_model(tmp_path / "whole"), last_model(tmp_path / "parts"))
+
+
+def test_a_resumed_run_is_guided_by_links_as_the_uninterrupted_one(tmp_path: Path) -> None:
+    data = tiny_linked_dataset(tmp_path)
+    recipe = tiny_train_recipe(max_updates=6, dropout=0.1)
+    training = replace(
+        recipe.training, guided_alignment_weight=0.5, ema_decay=0.9, noise="join-lines=0.5"
+    )
+    recipe = replace(recipe, training=training)
+    train(recipe, data, tmp_path / "whole")
+    for update in (2, 3, 6):
+        train(with_updates(recipe, update), data, tmp_path / "parts")
+    assert_same_tensors(last_model(tmp_path / "whole"), last_model(tmp_path / "parts"))
+    plain = replace(recipe, training=replace(training, guided_alignment_weight=0.0))
+    train(plain, data, tmp_path / "plain")
+    losses = {
+        name: [one.get("alignment_loss") for one in logged(tmp_path / name) if "loss" in one]
+        for name in ("whole", "parts", "plain")
+    }
+    assert losses["whole"][-1] == losses["parts"][-1] is not None
+    assert losses["plain"][-1] is None
+    heads = [(tmp_path / name / "config.toml").read_text() for name in ("whole", "plain")]
+    assert ["alignment_layer = 1" in one for one in heads] == [True, False]
+
+
+def test_links_and_layers_that_are_missing_are_refused(tmp_path: Path, data: Path) -> None:
+    recipe = tiny_train_recipe(max_updates=1, dropout=0.0)
+    recipe = replace(recipe, training=replace(recipe.training, guided_alignment_weight=0.1))
+    keys = "[training.guided_alignment_weight] 0.1 data; preprocess --alignments"
+    with refuses(ConfigError, keys):
+        train(recipe, data, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_validation_does_not_touch_training(data: Path, tmp_path: Path) -> None:
