@@ -5,6 +5,7 @@ that no weight is missing. The comparison of scores needs the library, too.
 Source: CTranslate2, python/ctranslate2/specs/transformer_spec.py.
 """
 
+import copy
 import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 
 from nmtkit.config.problems import Problem
 from nmtkit.config.training import ModelConfig
+from nmtkit.decoding.alignment import aligning_layer
 from nmtkit.interop.parity import (
     NUM_POSITIONS,
     Pair,
@@ -28,6 +30,7 @@ from nmtkit.interop.parity import (
     unsupported_choice,
     write_sentencepiece,
 )
+from nmtkit.model.attention import CrossAttention
 from nmtkit.model.embedding import Embedding
 from nmtkit.model.layers import DecoderLayer, EncoderLayer, Residual
 from nmtkit.model.transformer import Transformer
@@ -74,6 +77,7 @@ def write(loaded: LoadedModel, folder: Path, quantization: str | None = None) ->
         config.heads,
         pre_norm=_PRE_NORM[config.norm],
         activation=specs.Activation[_ACTIVATIONS[config.activation]],
+        **_alignment(config),
     )
     _set_weights(spec, loaded.model)
     _set_vocabularies(spec, loaded.codec)
@@ -107,6 +111,13 @@ def open_peer(folder: Path, codec: TextCodec) -> Peer:
     return Peer(name_of(_LIBRARY), NUM_POSITIONS, score)
 
 
+def _alignment(config: ModelConfig) -> dict[str, int]:
+    """Return from which decoder layer, and its first how many heads (0 = all), it aligns words."""
+    if trained := config.trained_head:
+        return {"alignment_layer": trained[0], "alignment_heads": 1}
+    return {"alignment_layer": aligning_layer(config.decoder_layers), "alignment_heads": 0}
+
+
 def _set_weights(spec: Any, model: Transformer) -> None:
     (source_embeddings,) = spec.encoder.embeddings
     _set_stack(spec.encoder, model.encoder, model.encoder_norm)
@@ -117,6 +128,24 @@ def _set_weights(spec: Any, model: Transformer) -> None:
     spec.decoder.projection.weight = _array(model.output_weight)
     if model.output_bias is not None:
         spec.decoder.projection.bias = _array(model.output_bias)
+    if trained := model.config.trained_head:
+        layer, head = trained
+        attention = with_first_head(model.decoder[layer].memory_attention, head)
+        _set_cross_attention(spec.decoder.layer[layer].attention, attention)
+
+
+def with_first_head(attention: CrossAttention, head: int) -> CrossAttention:
+    """Return a copy of an attention, which computes the same, with a head as its first."""
+    order = [head, *(other for other in range(attention.heads) if other != head)]
+    copied = copy.deepcopy(attention).requires_grad_(requires_grad=False)
+    for linear, sizes in ((copied.query, copied.sizes[:1]), (copied.key_value, copied.sizes)):
+        for tensor in (linear.weight, linear.bias):
+            for part in tensor.split(sizes):  # (HK, ...) or (HU, ...)
+                by_head = part.unflatten(0, (attention.heads, -1))
+                part.copy_(by_head[order].flatten(0, 1))
+    by_head = copied.output.weight.unflatten(1, (attention.heads, -1))  # (D, H, U)
+    copied.output.weight.copy_(by_head[:, order].flatten(1))
+    return copied
 
 
 def _set_embedding(tokens_spec: Any, stack_spec: Any, embedding: Embedding, longest: int) -> None:
@@ -146,12 +175,16 @@ def _set_layer(spec: Any, layer: EncoderLayer | DecoderLayer) -> None:
     _set_linear(spec.self_attention.linear[1], layer.self_attention.output)
     if isinstance(layer, DecoderLayer):
         _set_residual(spec.attention, middle[0])
-        _set_linear(spec.attention.linear[0], layer.memory_attention.query)
-        _set_linear(spec.attention.linear[1], layer.memory_attention.key_value)
-        _set_linear(spec.attention.linear[2], layer.memory_attention.output)
+        _set_cross_attention(spec.attention, layer.memory_attention)
     _set_residual(spec.ffn, last)
     _set_linear(spec.ffn.linear_0, layer.feed_forward.inner)
     _set_linear(spec.ffn.linear_1, layer.feed_forward.outer)
+
+
+def _set_cross_attention(spec: Any, attention: CrossAttention) -> None:
+    _set_linear(spec.linear[0], attention.query)
+    _set_linear(spec.linear[1], attention.key_value)
+    _set_linear(spec.linear[2], attention.output)
 
 
 def _set_residual(spec: Any, residual: nn.Module) -> None:

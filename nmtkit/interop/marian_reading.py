@@ -70,6 +70,9 @@ _SIZES = {
 _MOST_POSITIONS = 16_384
 """transformers computes a table of sinusoids of this many rows, whatever the weights are."""
 
+_GUIDED_ALIGNMENT_WEIGHT = 0.1
+"""Marian's default."""
+
 _DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
 
 _SPECIAL_SYMBOLS = {"unk_token": "<unk>", "pad_token": "<pad>", "eos_token": "</s>"}
@@ -239,6 +242,10 @@ def _recipe(folder: _Folder, has_bias: bool) -> TrainRecipe:
         "norm_epsilon": NORM_EPSILON,
         "tie_embeddings": folder.is_tied,
         "output_bias": has_bias,
+        # OPUS-MT trains the first head of the last layer as an alignment, with Marian's default
+        # weight; config.json does not say whether a model is of its kind `transformer-align`.
+        "guided_alignment_weight": _GUIDED_ALIGNMENT_WEIGHT,
+        "alignment_layer": config.get("decoder_layers"),
     }
     try:
         return build(TrainRecipe, values)

@@ -4,14 +4,18 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
+import torch
 
 from nmtkit.config import training
 from nmtkit.config.training import ModelConfig
 from nmtkit.interop import ctranslate2
+from nmtkit.model.attention import CrossAttention
+from nmtkit.packed import Layout, Packed
 from tests.conversions import random_model, refused_on_page, shared_codec
 from tests.tiny import tiny_codec
 from tests.trees import parser_codec
 
+CPU = torch.device("cpu")
 REFUSED = {
     "key_size": (3, "key_size (3) must be model_size / heads (8) [model.key_size]"),
     "value_size": (5, "value_size (5) must be model_size / heads (8) [model.value_size]"),
@@ -44,6 +48,20 @@ def test_an_unknown_norm_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(training.NORMS, "other", training.Norm(has_final_norm=False))
     (problem,) = ctranslate2.unsupported(ModelConfig(norm="other"), shared_codec())
     assert problem.text == "norm (other) must be post or pre [model.norm]"
+
+
+@pytest.mark.parametrize("head", [0, 2, 3])
+def test_an_attention_with_another_first_head_computes_the_same(head: int) -> None:
+    torch.manual_seed(1)
+    attention = CrossAttention(12, heads=4, key_size=3, value_size=5, dropout=0.0)
+    torch.nn.init.normal_(attention.key_value.bias)
+    x, memory = torch.randn(7, 12), Packed(torch.randn(9, 12), Layout((5, 4), CPU))
+    arguments = x, Layout((3, 4), CPU), memory
+    swapped = ctranslate2.with_first_head(attention, head)
+    torch.testing.assert_close(swapped(*arguments), attention(*arguments))
+    weights = attention.weights(*arguments)
+    order = [head, *(other for other in range(4) if other != head)]
+    torch.testing.assert_close(swapped.weights(*arguments), weights[:, order])
 
 
 def test_parsers_are_refused() -> None:
