@@ -59,8 +59,8 @@ def test_a_model_that_was_written_is_read_back(
     loaded = random_model(codec, settings)
     assert [*marian.unsupported(loaded.model.config, loaded.codec)] == []
     again = read(write_marian(loaded, tmp_path / "marian"))
-    head = {"alignment_layer": loaded.recipe.model.decoder_layers, "alignment_head": 1}
-    assert again.recipe.model == replace(loaded.recipe.model, **head)
+    num_layers = loaded.recipe.model.decoder_layers
+    assert again.recipe.model == replace(loaded.recipe.model, alignment_layer=num_layers)
     assert scores(again, codec) == scores(loaded, codec)
     assert (again.codec.source_lang, again.codec.target_lang) == ("en", "de")
 
