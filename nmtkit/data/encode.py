@@ -18,6 +18,7 @@ from nmtkit.errors import DataError
 from nmtkit.runtime.workers import Worker, ended_early
 from nmtkit.text.codec import TextCodec, Vocabulary
 from nmtkit.text.corpus import Chunk, LinkedLine, Pair
+from nmtkit.text.lines import TOO_LONG
 from nmtkit.text.links import Link, check_links, links_of_pieces, parse_links, words_of_pieces
 from nmtkit.text.words import words_of
 
@@ -115,6 +116,8 @@ class Encoder:
         self, line: LinkedLine, pair: Pair, ids: tuple[Sequence[int], Sequence[int]]
     ) -> list[Link]:
         """Return the links between the pieces of a pair."""
+        if TOO_LONG in (*pair, *(line.tokens or ())):
+            return []
         sides = self.codec.source, self.codec.target
         words = [text.split() for text in line.tokens] if line.tokens else [*map(words_of, pair)]
         try:
@@ -127,8 +130,8 @@ class Encoder:
         return links_of_pieces(
             links.sure,
             *(
-                words_of_pieces(side, own[:-1], own_words)
-                for side, own, own_words in zip(sides, ids, words, strict=True)
+                words_of_pieces(side, own[:-1], own_words, text)
+                for side, own, own_words, text in zip(sides, ids, words, pair, strict=True)
             ),
         )
 

@@ -22,8 +22,8 @@ from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.config.problems import shown
 from nmtkit.errors import DataError
 from nmtkit.progress.counting import QUICK_ITEMS, SILENT, WorkReporter
-from nmtkit.text.corpus import CHUNK_PAIRS, Corpus, Pair, line_key
-from nmtkit.text.lines import TOO_LONG, count_lines, numbered_chunks, read_lines
+from nmtkit.text.corpus import CHUNK_PAIRS, Corpus, Pair, check_num_lines, line_key
+from nmtkit.text.lines import TOO_LONG, numbered_chunks, read_lines
 
 Reason = Literal["empty", "too long", "ratio", "script", "copy", "held out", "score", "duplicate"]
 REASONS: tuple[Reason, ...] = get_args(Reason)
@@ -180,21 +180,16 @@ def find_low_scores(
         By the reason "score", the flags of the pairs with a lower score, if there are scores.
 
     Raises:
-        ConfigError: a file cannot be read.
+        ConfigError: a file cannot be read, or is a pipe.
         DataError: a line is not a number, or a text has another number of pairs.
     """
     if not config.scores:
         return {}
     flags, first = PairFlags(sum(one.num_pairs for one in corpora)), 0
     for name, corpus in zip(config.scores, corpora, strict=True):
-        num_lines = count_lines(Path(name))
-        if num_lines != corpus.num_pairs:
-            raise DataError(
-                f"{name} has {num_lines} lines, and {corpus.source} {corpus.num_pairs}; give a "
-                "number per pair"
-            )
-        lines = islice(read_lines(Path(name)), num_lines)
-        with reporter.track(lines, "read", "scores", num_lines, QUICK_ITEMS) as tracked:
+        check_num_lines(Path(name), corpus)
+        lines = islice(read_lines(Path(name)), corpus.num_pairs)
+        with reporter.track(lines, "read", "scores", corpus.num_pairs, QUICK_ITEMS) as tracked:
             for begin, chunk in numbered_chunks(tracked, CHUNK_PAIRS):
                 scores = [_score(line, f"{name}:{n}") for n, line in enumerate(chunk, begin)]
                 low = np.flatnonzero(np.array(scores) < config.keep_above)

@@ -174,7 +174,8 @@ class Aligner:
     def _words(self, vocabulary: Vocabulary, ids: Sequence[int], line: str) -> list[range]:
         """Return the words of a line, or its tokens, that each id but the last is part of."""
         words = line.split() if self._links_config.tokenized else words_of(line)
-        return words_of_pieces(vocabulary, ids[:-1], words) if words else [range(1)] * len(ids[:-1])
+        own = ids[:-1]
+        return words_of_pieces(vocabulary, own, words, line) if words else [range(1)] * len(own)
 
     def _has_links(self, forms: Sequence[_EncodedPair]) -> bool:
         """Return whether no side is blank or too long."""

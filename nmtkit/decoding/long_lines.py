@@ -33,7 +33,7 @@ class SourcePart:
         line: number of the line, from 1.
         index: number of the part in the line, from 0.
         ids: source ids, the end symbol last; none of a blank line, which is translated already.
-        words: the words of its text; a language symbol is one.
+        text: its text, a language symbol included.
         warning: how the line is shortened; "" = it is one part, complete.
         words_before: number of words of the line that end before the part, which may begin within
             a word.
@@ -47,7 +47,7 @@ class SourcePart:
     line: int
     index: int = 0
     ids: list[int] = field(default_factory=list)
-    words: Sequence[str] = ()
+    text: str = ""
     warning: str = ""
     words_before: int = 0
     num_symbols: int = 0
@@ -118,19 +118,17 @@ class LineSplitter:
         if is_whole:
             if ids == blank:
                 return [_blank(request, number)]
-            return [SourcePart(request, number, ids=ids, words=words_of(line))]
+            return [SourcePart(request, number, ids=ids, text=line)]
         warning = self._warning(len(ids), limit, number)
         if self._config.on_too_long == "truncate":
             ids = [*ids[: limit - 1], EOS_ID]
             if ids == blank:
                 return [_blank(request, number, warning)]
-            words = words_of(codec.source.decode(ids))
-            return [SourcePart(request, number, ids=ids, words=words, warning=warning)]
+            return [SourcePart(request, number, ids=ids, text=line, warning=warning)]
 
         def encode(part: str) -> list[int]:
             return codec.encode_source(symbol + part)
 
-        symbols = [symbol] if symbol else []
         parts: list[SourcePart] = []
         ends, end = [end for _, end in word_spans(text)], 0
         is_segmented = KINDS[codec.source.kind].is_segmented
@@ -138,9 +136,9 @@ class LineSplitter:
             begin = text.index(part, end)
             end = begin + len(part)
             if (ids := encode(part)) != blank:
-                words_before, words = bisect_right(ends, begin), [*symbols, *words_of(part)]
-                place = (request, number, len(parts))
-                parts.append(SourcePart(*place, ids, words, warning, words_before, len(symbols)))
+                own, place = f"{symbol} {part}".lstrip(), (request, number, len(parts))
+                words_before, num_symbols = bisect_right(ends, begin), int(bool(symbol))
+                parts.append(SourcePart(*place, ids, own, warning, words_before, num_symbols))
         return parts or [_blank(request, number, warning)]
 
     def _warning(self, num_tokens: int, limit: int, number: int) -> str:
@@ -243,7 +241,8 @@ def _translation(
             continue
         score, ids = part.scores[index], part.hypotheses[index].ids
         if score.attention is not None:
-            source_words = words_of_pieces(codec.source, part.ids[:-1], part.words)
+            words = words_of(part.text)
+            source_words = words_of_pieces(codec.source, part.ids[:-1], words, part.text)
             target_words = codec.target.word_ranges(ids[:-1])
             pairs = links(word_attention(score.attention, source_words, target_words), 0)
             alignment += [(part.word_in_line(s), t + num_words) for s, t in pairs]

@@ -133,6 +133,10 @@ class Words:
         """Return the text of each token."""
         return list(map(self.piece, ids))
 
+    def spell(self, line: str) -> list[str]:
+        """Return the text of each token of a line, also of unknown ones."""
+        return line.split()
+
 
 def _find_problem(word: str, seen: Container[str]) -> str | None:
     """Describe the problem of an entry after the entries `seen`; None if it is valid."""

@@ -87,6 +87,9 @@ class Vocabulary(Protocol):
     def texts(self, ids: Sequence[int]) -> list[str]:
         """Return the text of each token; concatenated, and spaces aside, it is `decode(ids)`."""
 
+    def spell(self, line: str) -> list[str]:
+        """Return the text of each token of a line, also of unknown ones."""
+
     def save(self, path: Path) -> None:
         """Write the file, and files with the same stem if the kind has more than one."""
 

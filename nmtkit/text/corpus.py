@@ -62,11 +62,7 @@ class Corpus:
         """
         source, target = resolve(prefix, source_lang), resolve(prefix, target_lang)
         for path in (source, target):
-            if not (path.is_file() or path.is_dir()):
-                raise ConfigError(
-                    f"{path}: is a pipe or device, and this text is read more than once; write it "
-                    "to a file, and give that"
-                )
+            _check_is_file(path)
         states = tuple(map(_state, (source, target)))
         with watch(f"{source} and {target}", read_pair(source, target)) as pairs:
             num_pairs = sum(1 for _ in pairs)
@@ -106,15 +102,8 @@ class Alignment:
             ConfigError: the file cannot be read.
             DataError: it or the tokens have another number of lines than the corpus.
         """
-        numbers = {name: count_lines(Path(name))}
-        if tokens:
-            numbers[str(tokens.source)] = tokens.num_pairs
-        for other, number in numbers.items():
-            if number != corpus.num_pairs:
-                raise DataError(
-                    f"{other} has {number} lines, and {corpus.source} {corpus.num_pairs}; line n "
-                    "of one must belong to line n of the other"
-                )
+        for path in (Path(name), *([tokens.source] if tokens else [])):
+            check_num_lines(path, corpus)
         return Alignment(Path(name), tokens)
 
     def lines(self) -> "Iterator[LinkedLine]":
@@ -137,6 +126,31 @@ class LinkedLine:
     where: str
     text: str
     tokens: Pair | None
+
+
+def check_num_lines(path: Path, corpus: Corpus) -> None:
+    """Check that a file has a line for each pair of a corpus, and can be read again.
+
+    Raises:
+        ConfigError: it is a pipe or device, or cannot be read.
+        DataError: it has another number of lines.
+    """
+    _check_is_file(path)
+    number = count_lines(path)
+    if number != corpus.num_pairs:
+        raise DataError(
+            f"{path} has {number} lines, and {corpus.source} {corpus.num_pairs}; line n of one "
+            "must belong to line n of the other"
+        )
+
+
+def _check_is_file(path: Path) -> None:
+    """Raise ConfigError for a pipe or device; opening reports what is missing or a folder."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise ConfigError(
+            f"{path}: is a pipe or device, and this text is read more than once; write it to a "
+            "file, and give that"
+        )
 
 
 def _state(path: Path) -> tuple[int, int, int]:
@@ -185,11 +199,11 @@ def chunks(
     """Split corpora into chunks; the last pair of each may exceed `max_characters`."""
     num_before = 0
     for index, corpus in enumerate(corpora):
-        links = corpus.alignment.lines() if corpus.alignment else repeat(None)
+        links = corpus.alignment.lines() if corpus.alignment else repeat(None, corpus.num_pairs)
         pairs: list[Pair] = []
         linked: list[LinkedLine] = []
         line, num_characters = 1, 0
-        for number, (pair, of_pair) in enumerate(zip(corpus.pairs(), links, strict=False), 1):
+        for number, (pair, of_pair) in enumerate(zip(corpus.pairs(), links, strict=True), 1):
             pairs.append(pair)
             linked += [of_pair] if of_pair else []
             num_characters += sum(map(len, pair))

@@ -11,17 +11,20 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, pairwise, takewhile
+from operator import eq
 from typing import Protocol
 
 from nmtkit.errors import DataError
+from nmtkit.symbols import UNK_ID
 from nmtkit.text.words import words_of_spans
 
 Link = tuple[int, int]
 """Indices of a source word and a target word, from 0."""
 
-_LONGEST_COMPARED = 2000
-"""Characters of a differing text up to which equal parts are looked for; the time is quadratic."""
+_LONGEST_COMPARED = 500
+"""Characters between the first and the last difference of two texts, up to which equal parts are
+looked for; the time is cubic."""
 
 _LINK = re.compile(r"([0-9]{1,9})([-p?])([0-9]{1,9})")
 
@@ -81,11 +84,16 @@ class Spelling(Protocol):
     def texts(self, ids: Sequence[int]) -> list[str]:
         """See `nmtkit.text.codec.Vocabulary`."""
 
+    def spell(self, line: str) -> list[str]:
+        """See `nmtkit.text.codec.Vocabulary`."""
+
     def normalize(self, line: str) -> str:
         """See `nmtkit.text.codec.Vocabulary`."""
 
 
-def words_of_pieces(vocabulary: Spelling, ids: Sequence[int], words: Sequence[str]) -> list[range]:
+def words_of_pieces(
+    vocabulary: Spelling, ids: Sequence[int], words: Sequence[str], line: str | None = None
+) -> list[range]:
     """Return the words of a raw line that each of its pieces is part of.
 
     Where the normalised line has other characters than the words, each normalised by itself, the
@@ -93,14 +101,18 @@ def words_of_pieces(vocabulary: Spelling, ids: Sequence[int], words: Sequence[st
 
     Args:
         vocabulary: the vocabulary that segmented the line.
-        ids: the pieces, without tags and end symbol.
-        words: the words of the raw line, or its tokens by another tokeniser; at least one.
+        ids: the pieces, or the first of them, without tags and end symbol.
+        words: the words of the raw line, or its tokens by another tokeniser.
+        line: the raw line, for the text of unknown pieces; None = that is as `words` has it.
 
     Returns:
         Ranges in order; each has a word, and together they have all words whose characters the
         normalised line has.
     """
-    texts = list(map(_bare, vocabulary.texts(ids)))
+    if line is None or UNK_ID not in ids:
+        texts = list(map(_bare, vocabulary.texts(ids)))
+    else:
+        texts = list(map(_bare, vocabulary.spell(line)[: len(ids)]))
     bare = list(map(_bare, words))
     if "".join(texts) != "".join(bare):
         bare = [_bare(vocabulary.normalize(word)) for word in words]
@@ -139,12 +151,7 @@ def _spans_alike(text: str, parts: Sequence[str]) -> list[tuple[int, int]]:
     What the other text lacks is in no part.
     """
     other = "".join(parts)
-    # Places in the other text and in this one; between them, places are in proportion.
-    known = [(0, 0), (len(other), len(text))]
-    if text != other and max(len(text), len(other)) <= _LONGEST_COMPARED:
-        blocks = SequenceMatcher(None, other, text, autojunk=False).get_matching_blocks()
-        ends = ((one.a + one.size, one.b + one.size) for one in blocks)
-        known = [known[0], *chain(*zip(((one.a, one.b) for one in blocks), ends, strict=True))]
+    known = _known_places(other, text)
     places = [place for place, _ in known]
     return [
         (
@@ -153,6 +160,25 @@ def _spans_alike(text: str, parts: Sequence[str]) -> list[tuple[int, int]]:
         )
         for begin, end in pairwise(accumulate(map(len, parts), initial=0))
     ]
+
+
+def _known_places(one: str, other: str) -> list[tuple[int, int]]:
+    """Return places that correspond in two texts; between them, places are in proportion."""
+    begin = _num_equal(one, other)
+    num_last = _num_equal(one[begin:][::-1], other[begin:][::-1])
+    ends = len(one) - num_last, len(other) - num_last
+    found = [(0, 0), (begin, begin)]
+    parts = one[begin : ends[0]], other[begin : ends[1]]
+    if max(map(len, parts)) <= _LONGEST_COMPARED:
+        for block in SequenceMatcher(None, *parts, autojunk=False).get_matching_blocks():
+            place = begin + block.a, begin + block.b
+            found += [place, (place[0] + block.size, place[1] + block.size)]
+    return [*found, ends, (len(one), len(other))]
+
+
+def _num_equal(one: str, other: str) -> int:
+    """Return the number of equal characters at the beginning."""
+    return sum(1 for _ in takewhile(bool, map(eq, one, other)))
 
 
 def _image(place: int, known: Sequence[tuple[int, int]], index: int) -> int:

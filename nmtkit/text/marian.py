@@ -22,6 +22,7 @@ from nmtkit.text.subword import (
     texts_of,
     unknown_pieces,
     whole_pieces,
+    with_unknown,
     word_ranges,
 )
 from nmtkit.text.subword_file import with_pieces
@@ -180,6 +181,12 @@ class MarianVocabulary:
     def texts(self, ids: Sequence[int]) -> list[str]:
         """Return the text of each token."""
         return texts_of(ids, self.piece, self.unknown_ids)
+
+    def spell(self, line: str) -> list[str]:
+        """Return the text of each token of a line, also of unknown ones."""
+        symbol, text = self.split_symbol(line)
+        ids, pieces = self.encode(line), self._processor.encode(text, out_type=str)
+        return with_unknown(self.texts(ids), ids, [symbol, *pieces] if symbol else pieces)
 
     def _id_of_text(self, piece: str) -> int:
         """Return the id of a piece; one spelled like the begin or end symbol is unknown."""

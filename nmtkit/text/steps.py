@@ -215,6 +215,10 @@ class Prepared:
         """Return the text of each token, before it is restored."""
         return self.vocabulary.texts(ids)
 
+    def spell(self, line: str) -> list[str]:
+        """Return the text of each token of a line, also of unknown ones, before it is restored."""
+        return self.vocabulary.spell(prepare(line, self.steps))
+
     def _restored(self, text: str) -> str:
         for step in reversed(self.steps):
             text = step.restore(text)

@@ -244,6 +244,11 @@ class Subword:
         """Return the text of each token."""
         return texts_of(ids, self.piece, self.unknown_ids)
 
+    def spell(self, line: str) -> list[str]:
+        """Return the text of each token of a line, also of unknown ones."""
+        ids, pieces = self.encode(line), self._processor.encode(line, out_type=str)
+        return with_unknown(self.texts(ids), ids, pieces)
+
 
 def texts_of(
     ids: Sequence[int], piece: Callable[[int], str], unknown_ids: Collection[int]
@@ -267,6 +272,14 @@ def texts_of(
             texts.append(_spelled(index, piece))
     texts[-1] += decoder.decode(b"", final=True)
     return texts[1:]
+
+
+def with_unknown(texts: Sequence[str], ids: Sequence[int], pieces: Sequence[str]) -> list[str]:
+    """Return the texts of tokens, those of <unk> replaced by the pieces of the line."""
+    return [
+        piece.replace(SPACE_SYMBOL, " ") if index == UNK_ID else text
+        for text, index, piece in zip(texts, ids, pieces, strict=True)
+    ]
 
 
 def word_ranges(texts: Sequence[str]) -> list[range]:

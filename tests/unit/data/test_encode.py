@@ -9,7 +9,8 @@ from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.data.audit import SideCounts
 from nmtkit.data.binary import Sequences
 from nmtkit.data.encode import Encoder, assign_shards, encode_in_order
-from nmtkit.text.corpus import Chunk
+from nmtkit.text.corpus import Chunk, LinkedLine
+from nmtkit.text.lines import TOO_LONG
 from tests.tiny import WORDS, tiny_codec, tiny_encoder
 
 SEEDS = st.integers(0, 2**70)
@@ -73,6 +74,15 @@ def test_kept_pairs_are_the_ids_of_the_lines_in_order(pairs: list[tuple[str, str
     found = {shard: (split(ids.source), split(ids.target)) for shard, ids in encoded.shards.items()}
     assert found == expected
     assert Counter(encoded.counts.dropped) == reasons
+
+
+def test_links_of_a_line_that_is_too_long_to_read_are_dropped_with_it() -> None:
+    pairs = [(TOO_LONG, "A"), ("a b", "A B")]
+    links = [LinkedLine("links:1", "7-0", None), LinkedLine("links:2", "1-0", None)]
+    encoded = encoder(num_shards=1).encode(Chunk(0, 0, 1, pairs, links))
+    found = encoded.shards[0].links
+    assert found is not None
+    assert split(found) == [[1, 0]]
 
 
 def test_tokens_of_kept_pairs_are_counted() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.errors import ConfigError, DataError
-from nmtkit.text.corpus import Corpus, chunks, line_key, sample
+from nmtkit.text.corpus import Alignment, Corpus, chunks, line_key, sample
 from tests.folders import planted
 from tests.messages import refuses
 from tests.tiny import write_lines
@@ -39,6 +39,12 @@ def test_a_pipe_or_device_is_refused_unread(kind: str, tmp_path: Path) -> None:
         refuses(ConfigError, "x.de"),
     ):
         Corpus.find(str(tmp_path / "ours" / "x"), "en", "de")
+
+
+def test_an_alignment_in_a_pipe_is_refused_unread(tmp_path: Path) -> None:
+    corpus = numbered(tmp_path, "x", 3)
+    with planted("pipe", tmp_path / "links"), refuses(ConfigError, "links pipe; file"):
+        Alignment.of(corpus, str(tmp_path / "links"), None)
 
 
 def test_a_corpus_is_read_to_its_end_when_it_is_found(tmp_path: Path) -> None:

@@ -1,11 +1,14 @@
 import html
+import re
 import unicodedata
+from collections.abc import Iterable
 from functools import cache
 from itertools import pairwise
 from random import Random
 
 import pytest
-from hypothesis import given
+import sentencepiece
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from nmtkit.errors import DataError
@@ -14,7 +17,7 @@ from nmtkit.text.codec import Vocabulary
 from nmtkit.text.links import check_links, links_of_pieces, parse_links, words_of_pieces
 from nmtkit.text.steps import Cleaning, steps_of, with_steps
 from nmtkit.text.subword import Subword
-from nmtkit.text.words import words_of
+from nmtkit.text.words import word_spans, words_of
 from tests.messages import refuses
 
 LINKS = st.frozensets(st.tuples(st.integers(0, 999), st.integers(0, 999)))
@@ -111,6 +114,53 @@ def test_pieces_have_words_in_order_and_each_word_that_stays_has_a_piece(
     covered = {word for one in found for word in one}
     if name != "words":
         assert covered >= {number for number, word in enumerate(words) if is_plain(word)}
+
+
+def overlapping(line: str, spans: Iterable[tuple[int, int]]) -> list[list[int]]:
+    """Return the words of a line that each span has a character of."""
+    words = word_spans(line)
+    return [[n for n, (b, e) in enumerate(words) if b < end and e > begin] for begin, end in spans]
+
+
+@pytest.mark.parametrize("name", ["bpe", "unigram"])
+@given(line=st.sampled_from(SCRIPTS) | LINES)
+def test_words_of_pieces_are_those_that_sentencepiece_finds(name: str, line: str) -> None:
+    own = vocabulary(name)
+    assert isinstance(own, Subword)
+    model = sentencepiece.SentencePieceProcessor(model_proto=own.data)
+    pieces = model.encode(line, out_type="proto").pieces
+    places = {len(line[:n].encode()): n for n in range(len(line) + 1)}
+    spans = [(places.get(one.begin, 0), places.get(one.end, 0)) for one in pieces]
+    found = words_of_pieces(own, [one.id for one in pieces], words_of(line) or ["."])
+    for piece, words, expected in zip(pieces, found, overlapping(line, spans), strict=True):
+        # It counts neither the first bytes of a character, nor the inner parts of what NFKC splits.
+        if piece.surface.isalnum():
+            assert [*words] == expected
+
+
+@given(st.lists(st.text(CHARACTERS, min_size=1, max_size=4), min_size=1, max_size=8), st.data())
+def test_unknown_words_of_a_closed_vocabulary_are_found(
+    tokens: list[str], data: st.DataObject
+) -> None:
+    line = data.draw(st.sampled_from([" ", "\u3000"])).join(tokens)
+    assume(all(words_of(token) for token in line.split()))
+    known = data.draw(st.lists(st.sampled_from(line.split()), min_size=1))
+    own = Words([*dict.fromkeys(known)])
+    found = words_of_pieces(own, own.encode(line), words_of(line), line)
+    spans = [match.span() for match in re.finditer(r"\S+", line)]
+    assert [[*words] for words in found] == overlapping(line, spans)
+
+
+def test_words_of_a_long_line_are_exact_around_a_difference() -> None:
+    own = vocabulary("bpe")
+    words = ["cafe"] * 5000
+    ids = own.encode(" ".join([*words[:700], *words[701:]]))
+    given = [*words[:700], "XX", *words[701:]]
+    spelled = [""] * len(words)
+    for text, places in zip(own.texts(ids), words_of_pieces(own, ids, given), strict=True):
+        for place in places:
+            spelled[place] += bare(text)
+    assert spelled == [*words[:700], "", *words[701:]]
 
 
 @pytest.mark.parametrize("name", [name for name in VOCABULARIES if name != "words"])
