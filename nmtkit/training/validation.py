@@ -8,7 +8,8 @@ draws no random numbers.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from functools import cached_property
+from itertools import islice, starmap
 
 import torch
 
@@ -27,11 +28,14 @@ from nmtkit.config.metrics import (
 )
 from nmtkit.config.schema import SearchConfig, TranslateRecipe
 from nmtkit.config.training import ValidationConfig
-from nmtkit.config.translation import TranslationConfig
+from nmtkit.config.translation import AligningConfig, LinksConfig, TranslationConfig
 from nmtkit.data.batch import gather
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import batch_by_length
-from nmtkit.decoding.answers import Request
+from nmtkit.decoding.aligner import Aligner, AligningModel
+from nmtkit.decoding.alignment import aligning_attention
+from nmtkit.decoding.answers import Pair, Request
+from nmtkit.decoding.formats import pharaoh
 from nmtkit.decoding.translator import BATCH_SIZES, Translator
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.evaluation.metric import Metric, Statistics
@@ -182,6 +186,13 @@ class Validator:
     warn: Callable[[str], None]
     ranks: Ranks
 
+    @cached_property
+    def alignment_error(self) -> Metric | None:
+        """The error of the trained head's links; None = no head, or no links to compare with."""
+        if not self.dataset.valid_links or self.objective.model.config.trained_head is None:
+            return None
+        return make_metrics(MetricsConfig(metric="aer", gold_base="0"))[0]
+
     def validate(
         self,
         is_stopping: Callable[[], bool],
@@ -202,6 +213,8 @@ class Validator:
             # Otherwise search cannot use the probabilities.
             is_translated = self.metrics and math.isfinite(own_nll)
             own_lines = self._translate(is_stopping, show) if is_translated else []
+            is_aligned = self.alignment_error and math.isfinite(own_nll)
+            own_links = self._align(is_stopping, show) if is_aligned else []
         finally:
             self.objective.train()
         if any(self.ranks.gather(is_stopping())):
@@ -209,11 +222,19 @@ class Validator:
         num_tokens = int(self.dataset.valid.target.lengths().sum())
         nll = sum(self.ranks.gather(own_nll)) / num_tokens
         if not math.isfinite(nll):
-            return Validation(nll, {name: _worst(one) for name, one in self.metrics.items()}, {})
-        translations = [line for lines in self.ranks.gather(own_lines) for line in lines]
-        return self._scored(nll, translations, show)
+            metrics = {**self.metrics}
+            if self.alignment_error:
+                metrics["aer"] = self.alignment_error
+            return Validation(nll, {name: _worst(one) for name, one in metrics.items()}, {})
+        translations, links = (
+            [line for lines in self.ranks.gather(own) for line in lines]
+            for own in (own_lines, own_links)
+        )
+        return self._scored(nll, translations, links, show)
 
-    def _scored(self, nll: float, translations: Sequence[str], show: ShowProgress) -> Validation:
+    def _scored(
+        self, nll: float, translations: Sequence[str], links: Sequence[str], show: ShowProgress
+    ) -> Validation:
         scores, signatures, statistics = {}, {}, {}
         join = _joiner(self.dataset.codec)
         outputs, references = (
@@ -232,12 +253,17 @@ class Validator:
                 scores[name], signatures[name] = score.score, score.signature
                 statistics[name] = counted
             show(ValidationProgress("computed metrics", number, len(self.metrics)))
+        if self.alignment_error:
+            counted = count_corpus(self.alignment_error, links, [self.dataset.valid_links])
+            score = self.alignment_error.score(counted, resamples=0)
+            scores["aer"], signatures["aer"] = score.score, score.signature
+            statistics["aer"] = counted
         return Validation(nll, scores, signatures, translations, statistics)
 
     @torch.inference_mode()
     def _nll(self, is_stopping: Callable[[], bool], show: ShowProgress) -> float:
         """Sum the negative log-likelihood over this rank's batches."""
-        pairs = self.dataset.valid
+        pairs = replace(self.dataset.valid, links=None)
         device = self.objective.model.output_weight.device
         lengths = pairs.source.lengths(), pairs.target.lengths()
         budget = max(self.batch_tokens, int(lengths[0].max()), int(lengths[1].max()))
@@ -259,8 +285,7 @@ class Validator:
         precision = self.objective.low_precision or trained.output_weight.dtype
         model = trained.prepared_copy(precision)
         translator = Translator([model], self.dataset.codec, recipe, self.warn)
-        lines, ranks = self.dataset.valid_source, self.ranks
-        first, end = (len(lines) * rank // ranks.size for rank in (ranks.rank, ranks.rank + 1))
+        lines, (first, end) = self.dataset.valid_source, self._own_lines()
         translations: list[str] = []
         num_done = 0
         show(ValidationProgress("translated lines", num_done, end - first))
@@ -273,6 +298,28 @@ class Validator:
             num_done += result.num_lines
             show(ValidationProgress("translated lines", num_done, end - first))
         return translations
+
+    def _align(self, is_stopping: Callable[[], bool], show: ShowProgress) -> list[str]:
+        """Align this rank's lines; return their links in Pharaoh's format."""
+        dataset, (first, end) = self.dataset, self._own_lines()
+        model, limit = self.objective.model, self.batch_tokens
+        one = AligningModel(model, dataset.codec, aligning_attention(model.config, None))
+        config = AligningConfig(max_tokens=limit)
+        aligner = Aligner([one], LinksConfig(), config, lambda _: None)
+        pairs = zip(dataset.valid_source[first:end], dataset.valid_target[first:end], strict=True)
+        links: list[str] = []
+        show(ValidationProgress("aligned lines", 0, end - first))
+        for result in aligner.answer_all(numbered_chunks(starmap(Pair, pairs), config.chunk_lines)):
+            if is_stopping():
+                break
+            links += [pharaoh(answer.links) for answer in result.answers]
+            show(ValidationProgress("aligned lines", len(links), end - first))
+        return links
+
+    def _own_lines(self) -> tuple[int, int]:
+        """Return the first line of this rank, and the end of its lines."""
+        count, ranks = len(self.dataset.valid_source), self.ranks
+        return count * ranks.rank // ranks.size, count * (ranks.rank + 1) // ranks.size
 
 
 def choose_samples(dataset: Dataset, translations: Sequence[str], number: int) -> list[Sample]:

@@ -129,6 +129,8 @@ def test_guided_alignment_is_the_same_on_any_number_of_ranks(tmp_path: Path) -> 
         for name in ("alignment_loss", "loss"):
             found = [records(tmp_path / str(n), "training", name)[-1][0] for n in (1, size)]
             assert found[1] == pytest.approx(found[0], rel=1e-6)
+        scores = [records(tmp_path / str(n), "validation", "scores")[-1][0] for n in (1, size)]
+        assert scores[0]["aer"] == scores[1]["aer"]
 
 
 def test_a_request_that_comes_after_the_last_update_ends_all_alike(

@@ -21,6 +21,7 @@ EXAMPLES: dict[str, object] = {
     "tokens": ["A", "</s>"],
     "token_log_probs": [-1.0, -0.5],
     "alignment": "0-0",
+    "link_probabilities": [0.5],
     "source_tokens": ["a"],
     "attention": [[1.0, 0.0]],
     "features": {"model": -1.5},

@@ -16,6 +16,7 @@ from nmtkit.config.metrics import MetricsConfig
 from nmtkit.config.schema import TrainRecipe, TranslateRecipe
 from nmtkit.config.training import CheckpointConfig, ValidationConfig
 from nmtkit.data.binary import Dataset
+from nmtkit.decoding.alignment import all_attention_weights
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import DataError
 from nmtkit.evaluation import metrics
@@ -420,3 +421,34 @@ def test_the_samples_of_a_run_are_those_that_its_checkpoint_translates(
     assert [(one.line, one.hypothesis) for one in record.samples] == [
         (line, translations[line - 1]) for line in (1, 3)
     ]
+
+
+def test_the_alignment_error_is_that_of_the_links_of_the_trained_head(tmp_path: Path) -> None:
+    folder = tmp_path
+    train_prefix, valid_prefix = tiny_corpus(folder, TRAIN_LINES)
+    gold = ["0-0 1p1", "2-0 1-1 0p2", ""]
+    links = write_lines(folder / "links", gold)
+    recipe = tiny_recipe(train_prefix, valid_prefix)
+    corpus = replace(recipe.corpus, valid_alignments=str(links))
+    prepared(replace(recipe, corpus=corpus), folder / "data")
+    opened = Dataset.open(folder / "data")
+    model = tiny_model(opened.codec, alignment_layer=1, alignment_head=2)
+    found = validator_of(model, folder / "data", RECIPE, 1000).validate(lambda: False)
+    assert found is not None
+    num_found = num_sure = hits = 0
+    for source, target, line in zip(opened.valid_source, opened.valid_target, gold, strict=True):
+        ids = opened.codec.encode_source(source), opened.codec.encode_target(target)
+        memory = all_attention_weights(model.eval(), *ids).memory
+        assert memory is not None
+        rows = memory[0, 1, :-1, :-1].tolist()  # layer, head, target words, source words
+        aligned = {f"{row.index(max(row))}-{t}" for t, row in enumerate(rows) if max(row) >= 0.1}
+        sure = {one for one in line.split() if "-" in one}
+        possible = {one.replace("p", "-") for one in line.split()}
+        hits += len(aligned & sure) + len(aligned & possible)
+        num_found, num_sure = num_found + len(aligned), num_sure + len(sure)
+    assert found.scores["aer"] == pytest.approx(100 * (1 - hits / (num_found + num_sure)))
+    assert len(found.statistics["aer"]) == len(gold)
+    plain = validator_of(tiny_model(opened.codec), folder / "data", RECIPE, 1000)
+    without = plain.validate(lambda: False)
+    assert without is not None
+    assert "aer" not in without.scores
