@@ -18,7 +18,6 @@ from torch import Tensor, nn
 
 from nmtkit.config.problems import Problem
 from nmtkit.config.training import ModelConfig
-from nmtkit.decoding.alignment import aligning_layer
 from nmtkit.interop.parity import (
     NUM_POSITIONS,
     Pair,
@@ -77,7 +76,9 @@ def write(loaded: LoadedModel, folder: Path, quantization: str | None = None) ->
         config.heads,
         pre_norm=_PRE_NORM[config.norm],
         activation=specs.Activation[_ACTIVATIONS[config.activation]],
-        **_alignment(config),
+        # From its first how many heads, 0 = all, CTranslate2 reads alignments.
+        alignment_layer=loaded.model.aligning_attention.layer,
+        alignment_heads=int(config.trained_head is not None),
     )
     _set_weights(spec, loaded.model)
     _set_vocabularies(spec, loaded.codec)
@@ -109,13 +110,6 @@ def open_peer(folder: Path, codec: TextCodec) -> Peer:
         return [sum(result.log_probs) for result in results]
 
     return Peer(name_of(_LIBRARY), NUM_POSITIONS, score)
-
-
-def _alignment(config: ModelConfig) -> dict[str, int]:
-    """Return from which decoder layer, and its first how many heads (0 = all), it aligns words."""
-    if trained := config.trained_head:
-        return {"alignment_layer": trained[0], "alignment_heads": 1}
-    return {"alignment_layer": aligning_layer(config.decoder_layers), "alignment_heads": 0}
 
 
 def _set_weights(spec: Any, model: Transformer) -> None:

@@ -33,7 +33,6 @@ from nmtkit.data.batch import gather
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import batch_by_length
 from nmtkit.decoding.aligner import Aligner, AligningModel
-from nmtkit.decoding.alignment import aligning_attention
 from nmtkit.decoding.answers import Pair, Request
 from nmtkit.decoding.formats import pharaoh
 from nmtkit.decoding.translator import BATCH_SIZES, Translator
@@ -303,7 +302,7 @@ class Validator:
         """Align this rank's lines; return their links in Pharaoh's format."""
         dataset, (first, end) = self.dataset, self._own_lines()
         model, limit = self.objective.model, self.batch_tokens
-        one = AligningModel(model, dataset.codec, aligning_attention(model.config, None))
+        one = AligningModel(model, dataset.codec)
         config = AligningConfig(max_tokens=limit)
         aligner = Aligner([one], LinksConfig(), config, lambda _: None)
         pairs = zip(dataset.valid_source[first:end], dataset.valid_target[first:end], strict=True)

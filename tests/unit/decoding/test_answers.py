@@ -27,8 +27,7 @@ CODEC = tiny_codec()
 def part_of(index: int, source: str, *targets: str) -> SourcePart:
     """Return a part of a line with translations, aligned word by word; it begins at word 7."""
     source_ids = CODEC.encode_source(source)
-    words = source.split()
-    part = SourcePart(Request("line"), 1, index, source_ids, words, words_before=7)
+    part = SourcePart(Request("line"), 1, index, source_ids, source, words_before=7)
     ids = [CODEC.encode_target(target) for target in targets]
     part.hypotheses = [Hypothesis(tuple(one), -1.0, -0.5) for one in ids]
     part.scores = [

@@ -105,7 +105,7 @@ def test_a_split_line_has_the_words_of_the_whole_line(beginning: str) -> None:
     text = f"{beginning}{TEXT}"
     *others, last = parts_of(text, 12)
     assert others
-    assert last.word_in_line(len(last.words) - 1) == len(words_of(text)) - 1
+    assert last.word_in_line(len(words_of(last.text)) - 1) == len(words_of(text)) - 1
 
 
 @pytest.mark.parametrize("symbol", [FRENCH, ""])
