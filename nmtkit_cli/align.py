@@ -73,10 +73,11 @@ def command(
     spaces; in scripts without spaces, each grapheme cluster. A blank line has no links. With
     --output, the same command continues after an interruption.
 
-    --choose-layer reads the first 1,000 pairs, prints how far the links of the two models agree by
-    their layers, from 0 to 1, and stores the best layer with each model. A model that was trained
-    with --guided-alignment-weight is read where it learned to align; others in the layer that
-    --choose-layer stored, or else in the last but one.
+    --choose-layer reads the first 1,000 pairs. It prints how far the links of the two models agree,
+    from 0 to 1, by the layer of each and the step: the one that reads a word, or that predicts it.
+    It stores the best with each model. A model that was trained with --guided-alignment-weight is
+    read where it learned to align; others as --choose-layer stored, or else in the last layer but
+    one, at the step that reads a word.
     """
     models = [model] if reverse is None else [model, reverse]
     _check_usage(recipe, models, (source, target), output)
@@ -161,18 +162,17 @@ def _choose_layer(
         raise click.UsageError("--choose-layer compares two directions; give --reverse, too")
     say_opening(*models)
     from nmtkit.decoding.loading import load_aligner
-    from nmtkit.storage.model_description import store_aligning_layer
+    from nmtkit.storage.model_description import store_aligning_attention
     from nmtkit.storage.run_folder import find_model
 
     with _opened_pairs(recipe, source, target) as pairs:
         aligner = load_aligner(models, recipe, warn)
         agreements = aligner.agreements([*islice(pairs, NUM_CHOOSING)])
-    best = max(agreements, key=agreements.__getitem__)
-    for path, one, layer in zip(models, aligner.models, best, strict=True):
-        if len(one.layers) > 1:
-            store_aligning_layer(find_model(path), layer)
-        say(f"{path}: alignments are read in layer {layer + 1}")
+    ranked = sorted(agreements.items(), key=lambda pair: -pair[1])
+    for path, one, attention in zip(models, aligner.models, ranked[0][0], strict=True):
+        if len(one.choices) > 1:
+            store_aligning_attention(find_model(path), attention)
+            say(f"{path}: stored {attention.place}")
     write_lines(
-        f"{one + 1}\t{other + 1}\t{agreement:.4f}"
-        for (one, other), agreement in sorted(agreements.items())
+        f"{one.place}\t{other.place}\t{agreement:.4f}" for (one, other), agreement in ranked
     )

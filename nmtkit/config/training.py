@@ -63,6 +63,27 @@ class Activation:
 ACTIVATIONS = {"relu": Activation(keeps_input=False), "silu": Activation(keeps_input=True)}
 
 
+@dataclass(frozen=True)
+class AligningAttention:
+    """The cross-attention from which alignments are read.
+
+    Attributes:
+        layer: decoder layer, from 0.
+        head: from 0; None = the mean of all heads.
+        is_shifted: a token is aligned by the row of the step that reads it, not of the step that
+            predicts it. Source: Chen et al. 2020 (arXiv 2004.14837), section 3.1.
+    """
+
+    layer: int
+    head: int | None
+    is_shifted: bool
+
+    @property
+    def place(self) -> str:
+        """Name of the layer, from 1, and of the step in messages, such as `5 read`."""
+        return f"{self.layer + 1} {'read' if self.is_shifted else 'predicted'}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
     """Model. Source: paper, section 3 and table 3."""

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
+from nmtkit.config.training import AligningAttention
 from nmtkit.config.translation import AligningConfig, LinksConfig
 from nmtkit.decoding.alignment import links, word_attention
 from nmtkit.decoding.answers import AlignedPair, Pair, Results, with_warnings
 from nmtkit.decoding.forced import attention_of_pairs, max_tokens_of
 from nmtkit.decoding.symmetrize import SYMMETRIZATIONS, in_order
 from nmtkit.errors import DataError
-from nmtkit.model.attention import AligningAttention
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import batches_by_length
 from nmtkit.symbols import EOS_ID
@@ -41,11 +41,15 @@ class AligningModel:
     codec: TextCodec
 
     @property
-    def layers(self) -> Sequence[int]:
-        """Decoder layers, from 0, to choose from; a trained head leaves no choice."""
+    def choices(self) -> Sequence[AligningAttention]:
+        """What to choose from: each layer, at two steps; a trained head leaves no choice."""
         if self.model.config.trained_head is not None:
-            return [self.model.aligning_attention.layer]
-        return range(len(self.model.decoder))
+            return [self.model.aligning_attention]
+        return [
+            AligningAttention(layer, None, is_shifted)
+            for layer in range(len(self.model.decoder))
+            for is_shifted in (False, True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -133,24 +137,28 @@ class Aligner:
             yield Results((), len(batch), sum(len(one[0].ids[1]) for one in forms))
         yield Results(answers, 0, 0)
 
-    def agreements(self, requests: Sequence[Pair]) -> dict[tuple[int, int], float]:
-        """Return how far the two directions agree, by the layer of one and of the other.
+    def agreements(
+        self, requests: Sequence[Pair]
+    ) -> dict[tuple[AligningAttention, AligningAttention], float]:
+        """Return how far the two directions agree, by the attention of one and of the other.
 
         Agreement is 2 |A and B| / (|A| + |B|): the F1 score of the links A of one direction against
-        those of the other, B. Every word is linked here. Layers count from 0.
+        those of the other, B. Every word is linked here.
         """
         encoded = [self._encode(pair, number) for number, pair in enumerate(requests, 1)]
         usable = [forms for forms in encoded if self._has_links(forms)]
-        layers = [(one, other) for one in self.models[0].layers for other in self.models[1].layers]
-        num_common, num_links = dict.fromkeys(layers, 0), dict.fromkeys(layers, 0)
+        choices = [
+            (one, other) for one in self.models[0].choices for other in self.models[1].choices
+        ]
+        num_common, num_links = dict.fromkeys(choices, 0), dict.fromkeys(choices, 0)
         for batch in self._batches([_length(forms) for forms in usable]):
             pairs = [usable[index] for index in batch]
-            forward, reverse = (self._links_by_layer(pairs, number) for number in (0, 1))
-            for one, other in layers:
+            forward, reverse = (self._links_by_choice(pairs, number) for number in (0, 1))
+            for one, other in choices:
                 for mine, others in zip(forward[one], reverse[other], strict=True):
                     num_common[one, other] += len(mine & others)
                     num_links[one, other] += len(mine) + len(others)
-        return {pair: 2 * num_common[pair] / max(1, num_links[pair]) for pair in layers}
+        return {pair: 2 * num_common[pair] / max(1, num_links[pair]) for pair in choices}
 
     @property
     def target_kind(self) -> str:
@@ -202,16 +210,15 @@ class Aligner:
             for of_pairs in found
         ]
 
-    def _links_by_layer(
+    def _links_by_choice(
         self, pairs: Sequence[Sequence[_EncodedPair]], number: int
-    ) -> dict[int, list[set[Link]]]:
-        """Return a model's links of each pair, one per word, by the layer that gives them."""
-        own = self.models[number]
-        attentions = [replace(own.model.aligning_attention, layer=layer) for layer in own.layers]
-        found = self._word_weights(pairs, number, attentions)
+    ) -> dict[AligningAttention, list[set[Link]]]:
+        """Return a model's links of each pair, one per word, by the attention that gives them."""
+        choices = self.models[number].choices
+        found = self._word_weights(pairs, number, choices)
         return {
-            layer: [_links(weights, number, 0) for weights in by_pair]
-            for layer, by_pair in zip(own.layers, found, strict=True)
+            choice: [_links(weights, number, 0) for weights in by_pair]
+            for choice, by_pair in zip(choices, found, strict=True)
         }
 
     def _answer(self, request: Pair, weights: Sequence[Tensor]) -> AlignedPair:

@@ -32,7 +32,7 @@ from nmtkit.storage.disk_errors import disk_errors
 from nmtkit.storage.durable import read_manifest
 from nmtkit.storage.growing_file import GrowingFile, growing_file
 from nmtkit.storage.manifest import Json, hash_of_content
-from nmtkit.storage.model_description import hashes_of, stored_aligning_layer
+from nmtkit.storage.model_description import hashes_of, stored_aligning_attention
 from nmtkit.storage.run_folder import find_model
 from nmtkit.text.lines import (
     MAX_LINE_BYTES,
@@ -209,7 +209,8 @@ def align_files(
     given: dict[str, Json] = {"--reverse": ""}
     for name, folder in zip(("the model", "--reverse"), folders, strict=False):
         given[name] = _hash(folder)
-        given[f"the stored layer of {name}"] = stored_aligning_layer(folder, LARGEST_DEPTH)
+        stored = stored_aligning_attention(folder, LARGEST_DEPTH)
+        given[f"the stored layer of {name}"] = None if stored is None else stored.place
 
     def both_lines(streams: Sequence[BinaryIO]) -> Iterator[bytes]:
         source, target = map(raw_lines, streams, names, [MAX_LINE_BYTES] * 2)

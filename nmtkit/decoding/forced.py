@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from nmtkit.config.setting import InferenceConfig
+from nmtkit.config.training import AligningAttention
 from nmtkit.errors import DamagedError
-from nmtkit.model.attention import AligningAttention, recorded_weights
+from nmtkit.model.attention import recorded_weights
 from nmtkit.model.cost import chunk_size
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import batches_by_length, pack_sequences

@@ -21,7 +21,7 @@ from nmtkit.decoding.translator import Translator
 from nmtkit.errors import LostRankError, NmtkitError, ResourceError, is_out_of_memory
 from nmtkit.model.attention import aligning_attention
 from nmtkit.runtime.workers import Worker, wait_for_any
-from nmtkit.storage.model_description import shape_from, stored_aligning_layer
+from nmtkit.storage.model_description import shape_from, stored_aligning_attention
 from nmtkit.storage.run_folder import find_model
 from nmtkit.text.codec import KINDS
 
@@ -230,13 +230,14 @@ def _report_attention(paths: Iterable[Path], report: Callable[[str], None]) -> N
     """Report where the alignments of models are read."""
     for path in paths:
         config = shape_from(path, None)
-        stored = stored_aligning_layer(find_model(path), config.decoder_layers)
+        stored = stored_aligning_attention(find_model(path), config.decoder_layers)
         found = aligning_attention(config, stored)
         where = f"layer {found.layer + 1} of {config.decoder_layers}"
         if found.head is not None:
             how = f"head {found.head + 1} of decoder {where}, which was trained for them"
         elif stored is not None:
-            how = f"decoder {where}, which --choose-layer stored"
+            step = "reads" if found.is_shifted else "predicts"
+            how = f"decoder {where}, by the step that {step} a word, as --choose-layer stored"
         else:
             how = f"decoder {where}; `nmtkit align --choose-layer` finds and stores the best one"
         report(f"{path}: alignments are read at {how}")

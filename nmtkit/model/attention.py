@@ -11,13 +11,12 @@ source; D model size; H heads; K, U key and value size of a head.
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from nmtkit.config.training import ModelConfig
+from nmtkit.config.training import AligningAttention, ModelConfig
 from nmtkit.model.kernels.attend import (
     FULL,
     Projection,
@@ -32,34 +31,17 @@ from nmtkit.model.state import StepState, stored_dtype
 from nmtkit.packed import Layout, Packed
 
 
-@dataclass(frozen=True)
-class AligningAttention:
-    """The cross-attention from which alignments are read.
-
-    Attributes:
-        layer: decoder layer, from 0.
-        head: from 0; None = the mean of all heads.
-        is_shifted: a token is aligned by the row of the step that reads it, not of the step that
-            predicts it. Source: Chen et al. 2020 (arXiv 2004.14837), section 3.1.
-    """
-
-    layer: int
-    head: int | None
-    is_shifted: bool
-
-
-def aligning_attention(config: ModelConfig, stored_layer: int | None) -> AligningAttention:
+def aligning_attention(config: ModelConfig, stored: AligningAttention | None) -> AligningAttention:
     """Return where alignments are read: the trained head, or else the mean of heads of a layer.
 
     Args:
         config: the model's shape, which names a trained head.
-        stored_layer: the layer, from 0, that `nmtkit align --choose-layer` stored; None = none, and
-            `aligning_layer` is read.
+        stored: what `nmtkit align --choose-layer` stored; None = nothing: `aligning_layer` is read.
     """
     if config.trained_head is not None:
         return AligningAttention(*config.trained_head, is_shifted=False)
-    layer = aligning_layer(config.decoder_layers) if stored_layer is None else stored_layer
-    return AligningAttention(layer, head=None, is_shifted=True)
+    default = AligningAttention(aligning_layer(config.decoder_layers), head=None, is_shifted=True)
+    return stored or default
 
 
 def aligning_layer(num_decoder_layers: int) -> int:

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from nmtkit.config.training import NORMS, ModelConfig
-from nmtkit.model.attention import AligningAttention, aligning_attention
+from nmtkit.config.training import NORMS, AligningAttention, ModelConfig
+from nmtkit.model.attention import aligning_attention
 from nmtkit.model.compiled_step import CompiledStep
 from nmtkit.model.embedding import POSITIONS, Embedding, token_embedding
 from nmtkit.model.kernels.inference import InferenceLinear, replace_linears
@@ -60,8 +60,8 @@ class Transformer(nn.Module):
         self._activation_checkpointing = activation_checkpointing
         # The output projection as `prepare` makes it; neither a parameter nor saved.
         self.prepared_output: InferenceLinear | None = None
-        # The decoder layer, from 0, that `nmtkit align --choose-layer` stored.
-        self.stored_aligning_layer: int | None = None
+        # What `nmtkit align --choose-layer` stored.
+        self.stored_aligning_attention: AligningAttention | None = None
         # The layers of the decoder as code for steps of one sentence.
         self.compiled_step: CompiledStep | None = None
         target_tokens = token_embedding(target_size, config.model_size)
@@ -171,7 +171,7 @@ class Transformer(nn.Module):
     @property
     def aligning_attention(self) -> AligningAttention:
         """Where the model's alignments are read; see `nmtkit.model.attention`."""
-        return aligning_attention(self.config, self.stored_aligning_layer)
+        return aligning_attention(self.config, self.stored_aligning_attention)
 
     def partial_projection(self, entries: Tensor) -> Function:
         """Return a projection of hidden vectors (..., D) to the logits of some entries (V',).

@@ -12,7 +12,7 @@ from typing import Any
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import loads, read_text
-from nmtkit.config.training import ModelConfig
+from nmtkit.config.training import AligningAttention, ModelConfig
 from nmtkit.errors import RESTORE, ConfigError, DamagedError
 from nmtkit.storage.disk_changes import check_is_file, read_file
 from nmtkit.storage.disk_errors import disk_errors
@@ -28,8 +28,8 @@ TENSORS = "model.safetensors"
 CONFIG = "config.toml"
 CODEC = "codec"
 
-ALIGNING_LAYER = "aligning_layer.json"
-ALIGNING_LAYER_FORMAT, ALIGNING_LAYER_VERSION = "nmtkit-aligning-layer", 1
+ALIGNING_ATTENTION = "aligning_attention.json"
+ALIGNING_ATTENTION_FORMAT, ALIGNING_ATTENTION_VERSION = "nmtkit-aligning-attention", 1
 
 
 @dataclass(frozen=True)
@@ -171,25 +171,21 @@ def ancestors(manifest: Mapping[str, Any]) -> list[dict[str, Json]]:
     return [*provenance.get("parents", [])]
 
 
-def store_aligning_layer(folder: Path, layer: int) -> None:
-    """Store the decoder layer whose attention aligns best, in a file of its own.
+def store_aligning_attention(folder: Path, attention: AligningAttention) -> None:
+    """Store the attention that aligns best, the mean of heads of a layer, in a file of its own.
 
     The manifest does not list the file, so the model keeps its hash.
-
-    Args:
-        folder: the model folder.
-        layer: from 0.
 
     Raises:
         ResourceError: no space, no permission, a failing disk.
     """
-    fields = {"layer": layer + 1}
-    data = seal(ALIGNING_LAYER_FORMAT, ALIGNING_LAYER_VERSION, fields)
-    replace_file(folder / ALIGNING_LAYER, data)
+    fields: dict[str, Json] = {"layer": attention.layer + 1, "is_shifted": attention.is_shifted}
+    data = seal(ALIGNING_ATTENTION_FORMAT, ALIGNING_ATTENTION_VERSION, fields)
+    replace_file(folder / ALIGNING_ATTENTION, data)
 
 
-def stored_aligning_layer(folder: Path, num_layers: int) -> int | None:
-    """Return the layer, from 0, that `store_aligning_layer` stored; None if there is none.
+def stored_aligning_attention(folder: Path, num_layers: int) -> AligningAttention | None:
+    """Return what `store_aligning_attention` stored; None if there is nothing.
 
     Args:
         folder: the model folder.
@@ -198,18 +194,18 @@ def stored_aligning_layer(folder: Path, num_layers: int) -> int | None:
     Raises:
         DamagedError: the file is damaged, of another version, or names a layer that is not there.
     """
-    path = folder / ALIGNING_LAYER
+    path = folder / ALIGNING_ATTENTION
     try:
         with disk_errors(path):
             loaded = decode_text(dict[str, Any], read_file(path))
-        content = unseal(loaded, ALIGNING_LAYER_FORMAT, ALIGNING_LAYER_VERSION, path) or {}
-        layer = int(content["layer"]) - 1
+        content = unseal(loaded, ALIGNING_ATTENTION_FORMAT, ALIGNING_ATTENTION_VERSION, path) or {}
+        found = AligningAttention(content["layer"] - 1, None, content["is_shifted"])
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError):
-        layer = num_layers
-    if not 0 <= layer < num_layers:
+    except (ValueError, KeyError, TypeError):
+        found = None
+    if found is None or not 0 <= found.layer < num_layers:
         raise DamagedError(
             f"{path}: damaged; delete it, or run `nmtkit align --choose-layer` again"
         )
-    return layer
+    return found

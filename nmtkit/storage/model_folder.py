@@ -36,7 +36,7 @@ from nmtkit.storage.model_description import (
     VERSION,
     Description,
     describe_model,
-    stored_aligning_layer,
+    stored_aligning_attention,
 )
 from nmtkit.storage.run_folder import find_model
 from nmtkit.text.codec import TextCodec
@@ -126,7 +126,7 @@ def read_model(folder: Path, device: torch.device) -> LoadedModel:
     described = describe_model(folder)
     loaded = make_model(described, read_parameters(folder, described), folder, device)
     num_layers = described.recipe.model.decoder_layers
-    loaded.model.stored_aligning_layer = stored_aligning_layer(folder, num_layers)
+    loaded.model.stored_aligning_attention = stored_aligning_attention(folder, num_layers)
     return loaded
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from nmtkit.config.schema import AlignRecipe, TrainRecipe, recipe_of
+from nmtkit.config.training import AligningAttention
 from nmtkit.decoding import loading
 from nmtkit.decoding.aligner import Aligner
 from nmtkit.decoding.answers import Pair
@@ -20,7 +21,7 @@ from nmtkit.errors import ConfigError
 from nmtkit.progress.counting import WorkReporter
 from nmtkit.storage.growing_file import FORMAT, VERSION
 from nmtkit.storage.manifest import seal
-from nmtkit.storage.model_description import hashes_of, store_aligning_layer
+from nmtkit.storage.model_description import hashes_of, store_aligning_attention
 from nmtkit.storage.model_folder import write_model
 from tests.commands import nmtkit
 from tests.folders import names_in
@@ -129,7 +130,7 @@ def test_another_layer_is_other_work(folder: Path, tmp_path: Path) -> None:
     (folder / "out.partial.json").write_bytes(
         seal(FORMAT, VERSION, {"work": begun, "is_complete": False})
     )
-    store_aligning_layer(folder / "en-de", 1)
+    store_aligning_attention(folder / "en-de", AligningAttention(1, None, is_shifted=True))
     refused(nmtkit(*command, folder=folder), 2, "out.partial model stored layer; delete")
 
 
@@ -170,16 +171,20 @@ def test_the_chosen_layers_are_stored_and_used(folder: Path, tmp_path: Path) -> 
     default = align("en-de", *USUAL, *files, folder=tmp_path)
     table = align("en-de", *USUAL[:2], "--choose-layer", *files, folder=tmp_path)
     rows = [line.split("\t") for line in table]
-    assert [row[:2] for row in rows] == [["1", "1"], ["1", "2"], ["2", "1"], ["2", "2"]]
-    best = max(rows, key=lambda row: float(row[2]))
+    names = [f"{layer} {step}" for layer in (1, 2) for step in ("predicted", "read")]
+    assert sorted(row[:2] for row in rows) == [[one, other] for one in names for other in names]
+    agreements = [float(row[2]) for row in rows]
+    assert agreements == sorted(agreements, reverse=True)
+    best = rows[0]
     stored = [
-        json.loads((tmp_path / name / "aligning_layer.json").read_text())
+        json.loads((tmp_path / name / "aligning_attention.json").read_text())
         for name in ("en-de", "de-en")
     ]
-    assert [str(one["layer"]) for one in stored] == best[:2]
+    for one, place in zip(stored, best, strict=False):
+        assert place == f"{one['layer']} {'read' if one['is_shifted'] else 'predicted'}"
     assert hashes_of(tmp_path / "en-de") == hashes
     chosen = align("en-de", *USUAL, *files, folder=tmp_path)
-    assert (chosen == default) == (best[:2] == ["1", "1"])
+    assert (chosen == default) == (best[:2] == ["1 read", "1 read"])
 
 
 @pytest.mark.parametrize("content", [b"{}", b"x", None], ids=str)
@@ -187,16 +192,16 @@ def test_a_damaged_choice_of_layers_is_refused(
     content: bytes | None, folder: Path, tmp_path: Path
 ) -> None:
     model = shutil.copytree(folder / "en-de", tmp_path / "en-de")
-    store_aligning_layer(model, 2)  # of two
+    store_aligning_attention(model, AligningAttention(2, None, is_shifted=True))  # of two layers
     if content is not None:
-        (model / "aligning_layer.json").write_bytes(content)
+        (model / "aligning_attention.json").write_bytes(content)
     done = nmtkit("align", "en-de", folder=tmp_path)
     refused(
         done,
         4,
-        "aligning_layer.json; check"
+        "aligning_attention.json; check"
         if content == b"{}"
-        else "aligning_layer.json; delete --choose-layer",
+        else "aligning_attention.json; delete --choose-layer",
     )
 
 

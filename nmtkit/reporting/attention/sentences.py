@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 from nmtkit.config.schema import AttentionRecipe, SearchConfig
+from nmtkit.config.training import AligningAttention
 from nmtkit.decoding.alignment import all_attention_weights, pool_words, with_end
 from nmtkit.decoding.forced import Ids
 from nmtkit.decoding.search import beam_search, longest_translation
 from nmtkit.errors import DataError
-from nmtkit.model.attention import AligningAttention
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
 from nmtkit.storage.model_folder import LoadedModel

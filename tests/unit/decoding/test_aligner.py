@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+from nmtkit.config.training import AligningAttention
 from nmtkit.config.translation import AligningConfig, LinksConfig
 from nmtkit.decoding.aligner import Aligner, AligningModel
 from nmtkit.decoding.alignment import all_attention_weights
@@ -30,15 +32,18 @@ TOLERANCE = 1e-5
 """Of weights in float32."""
 
 
-def aligning_model(seed: int, layer: int | None = None, **head: int) -> AligningModel:
-    """Return a model with a stored layer, or a trained head."""
+def aligning_model(
+    seed: int, stored: AligningAttention | None = None, **head: int
+) -> AligningModel:
+    """Return a model with a stored attention, or a trained head."""
     codec = tiny_codec()
     model = tiny_model(codec, seed, **head)
-    model.stored_aligning_layer = layer
+    model.stored_aligning_attention = stored
     return AligningModel(model, codec)
 
 
-FORWARD, REVERSE = aligning_model(1), aligning_model(2, layer=1)
+OTHER = AligningAttention(1, None, is_shifted=False)
+FORWARD, REVERSE = aligning_model(1), aligning_model(2, OTHER)
 
 
 def aligner(
@@ -67,9 +72,11 @@ def plain_weights(one: AligningModel, source: str, target: str) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    "read", [{}, {"layer": 1}, {"alignment_layer": 1, "alignment_head": 2, "layer": 1}], ids=str
+    "read",
+    [{}, {"stored": OTHER}, {"alignment_layer": 1, "alignment_head": 2, "stored": OTHER}],
+    ids=str,
 )
-def test_a_word_is_linked_to_the_word_that_it_attends_to_most(read: dict[str, int]) -> None:
+def test_a_word_is_linked_to_the_word_that_it_attends_to_most(read: dict[str, Any]) -> None:
     model = aligning_model(1, **read)
     for answer in align(aligner([model], min_weight=0.3)):
         expected = []
@@ -124,7 +131,8 @@ def test_the_probability_of_a_link_is_its_mean_weight_in_both_directions() -> No
 
 def test_directions_agree_as_their_links_do() -> None:
     found = aligner([FORWARD, REVERSE]).agreements(PAIRS)
-    assert list(found) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    each = [AligningAttention(layer, None, step) for layer in (0, 1) for step in (False, True)]
+    assert list(found) == [*product(each, repeat=2)]
     for (one, other), agreement in found.items():
         num_common = num_links = 0
         for pair in PAIRS:
@@ -159,7 +167,8 @@ def test_a_model_that_is_damaged_aligns_nothing() -> None:
 
 def test_a_trained_head_is_the_only_choice() -> None:
     guided = aligning_model(1, alignment_layer=2, alignment_head=1)
-    assert list(aligner([guided, REVERSE]).agreements(PAIRS)) == [(1, 0), (1, 1)]
+    found = {one for one, _ in aligner([guided, REVERSE]).agreements(PAIRS)}
+    assert found == {AligningAttention(1, 0, is_shifted=False)}
 
 
 CHINESE, GERMAN = "\u4f60\u597d \u4e16\u754c", "hallo Welt"

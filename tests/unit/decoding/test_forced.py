@@ -6,12 +6,11 @@ import torch
 from torch import Tensor, nn
 
 from nmtkit.config.schema import SearchConfig
-from nmtkit.config.training import ModelConfig
+from nmtkit.config.training import AligningAttention, ModelConfig
 from nmtkit.decoding.alignment import links
 from nmtkit.decoding.forced import ForcedScore, attention_of_pairs, score_pairs
 from nmtkit.decoding.search import beam_search
 from nmtkit.errors import DamagedError, DataError
-from nmtkit.model.attention import AligningAttention
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
 from nmtkit.symbols import BOS_ID, EOS_ID

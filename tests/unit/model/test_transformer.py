@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from nmtkit.config.training import ModelConfig
-from nmtkit.model.attention import AligningAttention
+from nmtkit.config.training import AligningAttention, ModelConfig
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import Packed, pack_sequences
 from nmtkit.symbols import BOS_ID, EOS_ID
@@ -393,17 +392,17 @@ def test_a_trained_head_comes_before_a_stored_layer_and_that_before_the_last_but
     found = []
     deep = replace(TINY, decoder_layers=3)
     for config, stored in (
-        (replace(deep, alignment_layer=2, alignment_head=3), 0),
-        (deep, 2),
+        (replace(deep, alignment_layer=2, alignment_head=3), AligningAttention(0, None, False)),
+        (deep, AligningAttention(2, None, is_shifted=False)),
         (deep, None),
         (replace(deep, decoder_layers=1), None),
     ):
         model = make(config, torch.float32)
-        model.stored_aligning_layer = stored
+        model.stored_aligning_attention = stored
         found.append(model.aligning_attention)
     assert found == [
         AligningAttention(1, 2, is_shifted=False),
-        AligningAttention(2, None, is_shifted=True),
+        AligningAttention(2, None, is_shifted=False),
         AligningAttention(1, None, is_shifted=True),
         AligningAttention(0, None, is_shifted=True),
     ]
