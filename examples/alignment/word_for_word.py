@@ -1,0 +1,60 @@
+"""Write made-up text that is translated word for word, with its links: a test of any aligner.
+
+A target sentence has the translations of the source's words, in another order: each word that
+describes follows its noun, and a particle that translates nothing may end the sentence.
+
+Usage: python3 word_for_word.py FOLDER
+"""
+
+import random
+import sys
+from pathlib import Path
+
+SIZES = {"train": 8000, "valid": 200, "test": 200}
+NUM_WORDS = 150
+SYLLABLES = [first + second for first in "bdfgklmnprst" for second in "aeiou"]
+PARTICLE = "yx"
+
+
+def words(random_: random.Random) -> list[str]:
+    """Return different made-up words of two or three syllables."""
+    found: dict[str, None] = {}
+    while len(found) < NUM_WORDS:
+        found["".join(random_.choices(SYLLABLES, k=random_.choice((2, 3))))] = None
+    return list(found)
+
+
+def translate(source: list[int]) -> list[int]:
+    """Return the places of the source's words in the order of the target.
+
+    Words of an odd number describe; they follow the word after them.
+    """
+    order = list(range(len(source)))
+    for place in range(len(source) - 1):
+        if source[order[place]] % 2 and order[place] == place:
+            order[place], order[place + 1] = order[place + 1], order[place]
+    return order
+
+
+def main() -> None:
+    """Write train, valid and test (.en, .fr, .links; links from 1) to a folder."""
+    random_ = random.Random(1)
+    english, french = words(random_), words(random_)
+    out = Path(sys.argv[1])
+    out.mkdir(parents=True, exist_ok=True)
+    for part, size in SIZES.items():
+        lines: dict[str, list[str]] = {"en": [], "fr": [], "links": []}
+        for _ in range(size):
+            source = random_.choices(range(NUM_WORDS), k=random_.randint(3, 12))
+            order = translate(source)
+            end = [PARTICLE] if random_.random() < 0.3 else []
+            lines["en"].append(" ".join(english[word] for word in source))
+            lines["fr"].append(" ".join([*(french[source[place]] for place in order), *end]))
+            links = (f"{place + 1}-{target}" for target, place in enumerate(order, 1))
+            lines["links"].append(" ".join(links))
+        for suffix, texts in lines.items():
+            (out / f"{part}.{suffix}").write_text("".join(f"{text}\n" for text in texts))
+
+
+if __name__ == "__main__":
+    main()
