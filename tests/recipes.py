@@ -18,6 +18,7 @@ WSJ = ROOT / "examples" / "wsj"
 ADAPTATION = ROOT / "examples" / "adaptation"
 BACK_TRANSLATION = ROOT / "examples" / "back-translation"
 DISTILLATION = ROOT / "examples" / "distillation"
+ALIGNMENT = ROOT / "examples" / "alignment"
 PYTHON = shlex.quote(sys.executable)
 DEADLINE_S = 600
 

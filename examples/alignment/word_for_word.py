@@ -3,11 +3,12 @@
 A target sentence has the translations of the source's words, in another order: each word that
 describes follows its noun, and a particle that translates nothing may end the sentence.
 
-Usage: python3 word_for_word.py FOLDER
+    python3 word_for_word.py FOLDER
 """
 
 import random
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 SIZES = {"train": 8000, "valid": 200, "test": 200}
@@ -36,13 +37,12 @@ def translate(source: list[int]) -> list[int]:
     return order
 
 
-def main() -> None:
-    """Write train, valid and test (.en, .fr, .links; links from 1) to a folder."""
+def write_corpus(folder: Path, sizes: Mapping[str, int]) -> None:
+    """Write parts of a number of pairs: PART.en, PART.fr and PART.links, which count from 1."""
     random_ = random.Random(1)
     english, french = words(random_), words(random_)
-    out = Path(sys.argv[1])
-    out.mkdir(parents=True, exist_ok=True)
-    for part, size in SIZES.items():
+    folder.mkdir(parents=True, exist_ok=True)
+    for part, size in sizes.items():
         lines: dict[str, list[str]] = {"en": [], "fr": [], "links": []}
         for _ in range(size):
             source = random_.choices(range(NUM_WORDS), k=random_.randint(3, 12))
@@ -53,8 +53,8 @@ def main() -> None:
             links = (f"{place + 1}-{target}" for target, place in enumerate(order, 1))
             lines["links"].append(" ".join(links))
         for suffix, texts in lines.items():
-            (out / f"{part}.{suffix}").write_text("".join(f"{text}\n" for text in texts))
+            (folder / f"{part}.{suffix}").write_text("".join(f"{text}\n" for text in texts))
 
 
 if __name__ == "__main__":
-    main()
+    write_corpus(Path(sys.argv[1]), SIZES)
