@@ -1,11 +1,15 @@
 """`make` in examples/alignment: links of plain and guided models, tiny, and their error rates."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 from examples.alignment.word_for_word import write_corpus
 from nmtkit.text.lines import read_lines
-from tests.recipes import ALIGNMENT, PYTHON, make
+from tests.recipes import ALIGNMENT, PYTHON, ROOT, make
 
 SIZES = {"train": 100, "valid": 10, "test": 10}
 METHODS = ["plain", "guided", "eflomal", "guided-eflomal"]
@@ -55,3 +59,26 @@ def test_from_text_to_the_error_rates_of_all_methods(tmp_path: Path) -> None:
 
     again = make_links(corpus, work, "--dry-run")
     assert set(re.findall(r"nmtkit_cli (\S+)", again)) == {"score"}
+
+
+@pytest.mark.parametrize(
+    ("forward", "reverse", "message"),
+    [
+        ("0-0\n", "", "forward has 1 lines"),
+        ("0-0\nx\n", "0-0\n0-0\n", "line 2: 'x' is no link; write SOURCE-TARGET"),
+    ],
+)
+def test_links_that_cannot_be_combined_are_one_line(
+    forward: str, reverse: str, message: str, tmp_path: Path
+) -> None:
+    paths = [tmp_path / "forward", tmp_path / "reverse"]
+    for path, content in zip(paths, (forward, reverse), strict=True):
+        path.write_text(content)
+    command = [sys.executable, str(ALIGNMENT / "symmetrize.py"), *map(str, paths)]
+    done = subprocess.run(
+        command, capture_output=True, encoding="utf-8", check=False, env={"PYTHONPATH": str(ROOT)}
+    )
+    assert done.returncode == 3
+    assert done.stderr.startswith("symmetrize: error: ")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
