@@ -27,6 +27,7 @@ from tests.commands import nmtkit
 from tests.folders import names_in
 from tests.messages import refused, refuses
 from tests.tiny import WORDS, never_warn, tiny_codec, tiny_model, write_lines
+from tests.trees import parser_codec
 
 USUAL = ("--reverse", "de-en", "--symmetrize", "union", "--min-weight", "0.2", "--threads", "1")
 FILES = ("--source", "s.en", "--target", "s.de")
@@ -225,6 +226,14 @@ def test_what_cannot_be_aligned_is_refused(
     arguments: tuple[str, ...], code: int, keys: str, folder: Path
 ) -> None:
     refused(nmtkit("align", *arguments, folder=folder), code, keys)
+
+
+def test_a_parser_does_not_align(tmp_path: Path) -> None:
+    codec = parser_codec()
+    model = tiny_model(codec)
+    recipe = TrainRecipe(model=model.config)
+    write_model(tmp_path / "parser", model.state_dict(), recipe, codec, {}, overwrite=False)
+    refused(nmtkit("align", "parser", folder=tmp_path), 2, "parser trees; translates")
 
 
 def test_a_line_without_a_tab_is_refused_after_those_before_it(folder: Path) -> None:

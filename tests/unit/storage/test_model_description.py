@@ -1,10 +1,15 @@
 """What is no model folder, or not one of this version, is refused before tensors are read."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
 
-from nmtkit.errors import DamagedError
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.toml import dumps
+from nmtkit.config.training import AligningAttention
+from nmtkit.errors import DamagedError, ResourceError
 from nmtkit.storage.durable import new_folder
 from nmtkit.storage.manifest import Json
 from nmtkit.storage.model_description import (
@@ -15,6 +20,8 @@ from nmtkit.storage.model_description import (
     hashes_of,
     identify,
     line_of_descent,
+    store_aligning_attention,
+    stored_aligning_attention,
 )
 from tests.messages import refuses
 from tests.tiny import tiny_codec
@@ -110,3 +117,28 @@ def test_the_original_of_an_imported_model_is_its_ancestor() -> None:
     assert origin == {**provenance, "update": None, "languages": None}
     (origin,) = ancestors({**MANIFEST, "provenance": {**provenance, "languages": "en-de"}})
     assert origin["languages"] == "en-de"
+
+
+def test_a_stored_attention_is_read_again_and_leaves_the_model_as_it_was(tmp_path: Path) -> None:
+    model = write_config(tmp_path / "model", dumps(TrainRecipe()))
+    hashes = hashes_of(model)
+    assert stored_aligning_attention(model, 6) is None
+    for attention in (
+        AligningAttention(5, None, is_shifted=True),
+        AligningAttention(0, None, False),
+    ):
+        store_aligning_attention(model, attention)
+        assert stored_aligning_attention(model, 6) == attention
+    describe_model(model)
+    assert hashes_of(model) == hashes
+
+
+def test_a_folder_that_takes_no_files_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, "replace", refuse)
+    with refuses(ResourceError, "aligning_attention.json"):
+        store_aligning_attention(tmp_path, AligningAttention(5, None, is_shifted=True))
