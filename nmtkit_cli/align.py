@@ -77,7 +77,7 @@ def command(
     from 0 to 1, by the layer of each and the step: the one that reads a word, or that predicts it.
     It stores the best with each model. A model that was trained with --guided-alignment-weight is
     read where it learned to align; others as --choose-layer stored, or else in the last layer but
-    one, at the step that reads a word.
+    one, at the step that predicts a word.
     """
     models = [model] if reverse is None else [model, reverse]
     _check_usage(recipe, models, (source, target), output)

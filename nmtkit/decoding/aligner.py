@@ -19,7 +19,6 @@ from nmtkit.decoding.symmetrize import SYMMETRIZATIONS, in_order
 from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import batches_by_length
-from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec, Vocabulary
 from nmtkit.text.links import Link, words_of_pieces
 from nmtkit.text.words import words_of
@@ -59,10 +58,12 @@ class _EncodedPair:
     Attributes:
         ids: of source and target, with their end symbols.
         words: of source and target, the words of each token except the end symbol.
+        is_blank: source or target have no token or no word.
     """
 
     ids: tuple[list[int], list[int]]
     words: tuple[list[range], ...]
+    is_blank: bool
 
 
 class Aligner:
@@ -176,19 +177,18 @@ class Aligner:
             except DataError as error:
                 raise DataError(f"line {number}: {error}") from None
             sides = zip((one.codec.source, one.codec.target), ids, (source, target), strict=True)
-            found.append(_EncodedPair(ids, tuple(self._words(*side) for side in sides)))
+            words = tuple(self._words(*side) for side in sides)
+            found.append(_EncodedPair(ids, words, is_blank=not all(words)))
         return found
 
     def _words(self, vocabulary: Vocabulary, ids: Sequence[int], line: str) -> list[range]:
         """Return the words of a line, or its tokens, that each id but the last is part of."""
         words = line.split() if self._links_config.tokenized else words_of(line)
-        own = ids[:-1]
-        return words_of_pieces(vocabulary, own, words, line) if words else [range(1)] * len(own)
+        return words_of_pieces(vocabulary, ids[:-1], words, line) if words else []
 
     def _has_links(self, forms: Sequence[_EncodedPair]) -> bool:
         """Return whether no side is blank or too long."""
-        shortest = min(len(ids) for one in forms for ids in one.ids)
-        return shortest > len([EOS_ID]) and _length(forms) <= self._max_length
+        return not any(one.is_blank for one in forms) and _length(forms) <= self._max_length
 
     def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
         return batches_by_length(lengths, self._max_tokens, self._max_tokens)

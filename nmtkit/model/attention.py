@@ -40,7 +40,7 @@ def aligning_attention(config: ModelConfig, stored: AligningAttention | None) ->
     """
     if config.trained_head is not None:
         return AligningAttention(*config.trained_head, is_shifted=False)
-    default = AligningAttention(aligning_layer(config.decoder_layers), head=None, is_shifted=True)
+    default = AligningAttention(aligning_layer(config.decoder_layers), head=None, is_shifted=False)
     return stored or default
 
 

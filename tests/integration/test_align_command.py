@@ -185,7 +185,7 @@ def test_the_chosen_layers_are_stored_and_used(folder: Path, tmp_path: Path) -> 
         assert place == f"{one['layer']} {'read' if one['is_shifted'] else 'predicted'}"
     assert hashes_of(tmp_path / "en-de") == hashes
     chosen = align("en-de", *USUAL, *files, folder=tmp_path)
-    assert (chosen == default) == (best[:2] == ["1 read", "1 read"])
+    assert (chosen == default) == (best[:2] == ["1 predicted", "1 predicted"])
 
 
 @pytest.mark.parametrize("content", [b"{}", b"x", None], ids=str)

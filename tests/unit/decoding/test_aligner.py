@@ -42,7 +42,7 @@ def aligning_model(
     return AligningModel(model, codec)
 
 
-OTHER = AligningAttention(1, None, is_shifted=False)
+OTHER = AligningAttention(1, None, is_shifted=True)
 FORWARD, REVERSE = aligning_model(1), aligning_model(2, OTHER)
 
 

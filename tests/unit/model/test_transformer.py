@@ -393,7 +393,7 @@ def test_a_trained_head_comes_before_a_stored_layer_and_that_before_the_last_but
     deep = replace(TINY, decoder_layers=3)
     for config, stored in (
         (replace(deep, alignment_layer=2, alignment_head=3), AligningAttention(0, None, False)),
-        (deep, AligningAttention(2, None, is_shifted=False)),
+        (deep, AligningAttention(2, None, is_shifted=True)),
         (deep, None),
         (replace(deep, decoder_layers=1), None),
     ):
@@ -402,9 +402,9 @@ def test_a_trained_head_comes_before_a_stored_layer_and_that_before_the_last_but
         found.append(model.aligning_attention)
     assert found == [
         AligningAttention(1, 2, is_shifted=False),
-        AligningAttention(2, None, is_shifted=False),
-        AligningAttention(1, None, is_shifted=True),
-        AligningAttention(0, None, is_shifted=True),
+        AligningAttention(2, None, is_shifted=True),
+        AligningAttention(1, None, is_shifted=False),
+        AligningAttention(0, None, is_shifted=False),
     ]
 
 
