@@ -19,7 +19,7 @@ import torch
 
 from benchmarks.common import module, print_json, print_table
 from benchmarks.decode import decode, make_prepared_model
-from benchmarks.freezing import Updates
+from benchmarks.variants import Updates
 from nmtkit.config.schema import RuntimeConfig
 from nmtkit.runtime.devices import set_up
 from nmtkit.runtime.environment import SPIN_COUNT, WAITING_VARIABLES
@@ -88,7 +88,7 @@ def rate(options: argparse.Namespace) -> float:
     repeats: int = options.repeats
     if options.work == "train":
         set_up(RuntimeConfig(device=options.device, threads=options.threads))
-        updates = Updates((), options)
+        updates = Updates({}, options)
         num_tokens = sum(updates.batch.sizes)
         return repeats * num_tokens / sum(updates.seconds() for _ in range(repeats))
     model = make_prepared_model(options)
