@@ -1,6 +1,7 @@
 """The Python examples of the documents run as printed, on a tiny model."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from nmtkit.storage.model_folder import write_model
 from tests.tiny import tiny_codec, tiny_model
 
 PAGE = Path("docs/python.md").read_text("utf-8")
-PAGES = {"docs/python.md": 7, "docs/scoring.md": 1, "README.md": 1}
+PAGES = {"docs/python.md": 8, "docs/scoring.md": 1, "README.md": 1}
 
 
 def examples(page: str) -> list[str]:
@@ -21,10 +22,14 @@ def examples(page: str) -> list[str]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("python")
-    for seed, name in enumerate(("model", "other-model")):
-        model = tiny_model(tiny_codec(), seed)
+    names = ("model", "other-model", "en-de", "de-en")
+    for seed, name in enumerate(names):
+        codec = tiny_codec()
+        if name == "de-en":
+            codec = replace(codec, source_lang="de", target_lang="en")
+        model = tiny_model(codec, seed)
         recipe = TrainRecipe(model=model.config)
-        write_model(root / name, model.state_dict(), recipe, tiny_codec(), {}, overwrite=False)
+        write_model(root / name, model.state_dict(), recipe, codec, {}, overwrite=False)
     return root
 
 
