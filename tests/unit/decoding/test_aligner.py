@@ -108,7 +108,11 @@ def test_a_pair_alone_is_aligned_as_in_any_batch(max_tokens: int) -> None:
         assert alone.probabilities == pytest.approx(answer.probabilities, abs=TOLERANCE)
 
 
-@pytest.mark.parametrize("symmetrize", ["intersection", "union"])
+COMBINED = ("intersection", "union")
+"""Ways that depend on no order of words."""
+
+
+@pytest.mark.parametrize("symmetrize", COMBINED)
 def test_swapped_models_and_sides_transpose_the_links(symmetrize: str) -> None:
     swapped = [Pair(pair.target, pair.source) for pair in PAIRS]
     there = align(aligner([FORWARD, REVERSE], symmetrize=symmetrize))
@@ -119,6 +123,18 @@ def test_swapped_models_and_sides_transpose_the_links(symmetrize: str) -> None:
         by_link = dict(zip(one.links, one.probabilities, strict=True))
         for (target, source), found in zip(other.links, other.probabilities, strict=True):
             assert found == pytest.approx(by_link[source, target], abs=TOLERANCE)
+
+
+def test_words_of_both_sides_are_linked_by_the_mean_of_both_directions() -> None:
+    there = [*PAIRS[:1], *PAIRS[2:5]]
+    found = {how: align(aligner([FORWARD, REVERSE], symmetrize=how), there) for how in COMBINED}
+    for number, pair in enumerate(there):
+        weights = plain_weights(FORWARD, pair.source, pair.target)
+        mean = (weights + plain_weights(REVERSE, pair.target, pair.source).T) / 2
+        by_target = {(row.argmax().item(), t) for t, row in enumerate(mean) if row.max() >= 0.15}
+        by_source = {(s, row.argmax().item()) for s, row in enumerate(mean.T) if row.max() >= 0.15}
+        assert {*found["union"][number].links} == by_target | by_source
+        assert {*found["intersection"][number].links} == by_target & by_source
 
 
 def test_the_probability_of_a_link_is_its_mean_weight_in_both_directions() -> None:
