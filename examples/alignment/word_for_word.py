@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 SIZES = {"train": 8000, "valid": 200, "test": 200}
-NUM_WORDS = 150
+NUM_WORDS = 60
 SYLLABLES = [first + second for first in "bdfgklmnprst" for second in "aeiou"]
 PARTICLE = "yx"
 
@@ -45,7 +45,7 @@ def write_corpus(folder: Path, sizes: Mapping[str, int]) -> None:
     for part, size in sizes.items():
         lines: dict[str, list[str]] = {"en": [], "fr": [], "links": []}
         for _ in range(size):
-            source = random_.choices(range(NUM_WORDS), k=random_.randint(3, 12))
+            source = random_.choices(range(NUM_WORDS), k=random_.randint(2, 9))
             order = translate(source)
             end = [PARTICLE] if random_.random() < 0.3 else []
             lines["en"].append(" ".join(english[word] for word in source))
