@@ -25,15 +25,22 @@ def words(random_: random.Random) -> list[str]:
     return list(found)
 
 
-def translate(source: list[int]) -> list[int]:
-    """Return the places of the source's words in the order of the target.
+def sentence(random_: random.Random) -> list[int]:
+    """Return word numbers: nouns, each after at most one word that describes it (an odd one)."""
+    found = []
+    for _ in range(random_.randint(1, 5)):
+        if random_.random() < 0.5:
+            found.append(random_.randrange(1, NUM_WORDS, 2))
+        found.append(random_.randrange(0, NUM_WORDS, 2))
+    return found
 
-    Words of an odd number describe; they follow the word after them.
-    """
+
+def target_order(source: list[int]) -> list[int]:
+    """Return the places of the source's words in the order of the target."""
     order = list(range(len(source)))
-    for place in range(len(source) - 1):
-        if source[order[place]] % 2 and order[place] == place:
-            order[place], order[place + 1] = order[place + 1], order[place]
+    for place, word in enumerate(source):
+        if word % 2:
+            order[place : place + 2] = [place + 1, place]
     return order
 
 
@@ -45,8 +52,8 @@ def write_corpus(folder: Path, sizes: Mapping[str, int]) -> None:
     for part, size in sizes.items():
         lines: dict[str, list[str]] = {"en": [], "fr": [], "links": []}
         for _ in range(size):
-            source = random_.choices(range(NUM_WORDS), k=random_.randint(2, 9))
-            order = translate(source)
+            source = sentence(random_)
+            order = target_order(source)
             end = [PARTICLE] if random_.random() < 0.3 else []
             lines["en"].append(" ".join(english[word] for word in source))
             lines["fr"].append(" ".join([*(french[source[place]] for place in order), *end]))
