@@ -38,6 +38,12 @@ paste test.en test.de | nmtkit align en-de/ --probabilities"""
 NUM_CHOOSING = 1000
 """Pairs on which --choose-layer compares layers."""
 
+IDLE_IN_CHOOSING = (
+    *("symmetrize", "min_weight", "probabilities"),
+    *("output_format", "chunk_lines", "devices"),
+)
+"""Settings that have no effect with --choose-layer."""
+
 
 @recipe_command(
     "align",
@@ -83,6 +89,7 @@ def command(
     _check_usage(recipe, models, (source, target), output)
     if choose_layer:
         refuse_without_effect(["--output"] * (output is not None), "with --choose-layer")
+        refuse_idle_settings(recipe, IDLE_IN_CHOOSING, "with --choose-layer")
         _choose_layer(models, recipe, source, target)
     elif output is not None and source is not None and target is not None:
         from nmtkit.decoding.corpus import CorpusFiles, align_files
@@ -162,6 +169,7 @@ def _choose_layer(
         raise click.UsageError("--choose-layer compares two directions; give --reverse, too")
     say_opening(*models)
     from nmtkit.decoding.loading import load_aligner
+    from nmtkit.errors import DataError
     from nmtkit.storage.model_description import store_aligning_attention
     from nmtkit.storage.run_folder import find_model
 
@@ -169,6 +177,11 @@ def _choose_layer(
         aligner = load_aligner(models, recipe, warn)
         agreements = aligner.agreements([*islice(pairs, NUM_CHOOSING)])
     ranked = sorted(agreements.items(), key=lambda pair: -pair[1])
+    if not ranked[0][1]:
+        raise DataError(
+            f"no link of {models[0]} is one of {models[1]}, so nothing is stored; give pairs of "
+            "lines and their translations [--source]"
+        )
     for path, one, attention in zip(models, aligner.models, ranked[0][0], strict=True):
         if len(one.choices) > 1:
             store_aligning_attention(find_model(path), attention)

@@ -303,7 +303,7 @@ class Dataset:
         has_links: whether the training pairs have word alignments.
         valid: validation pairs for the validation loss, without empty or too long ones.
         valid_source, valid_target: the whole validation text, unchanged.
-        valid_links: the word alignment of each of its lines, unchanged; () = there is none.
+        valid_links: the word alignment of each of its lines; () = there is none.
         fingerprint: see `Contents`.
     """
 

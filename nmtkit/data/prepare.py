@@ -40,7 +40,9 @@ from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import KINDS, TextCodec
 from nmtkit.text.corpus import CHUNK_PAIRS, Alignment, Corpus, Pair, chunks
 from nmtkit.text.lines import TOO_LONG
+from nmtkit.text.links import with_words_before
 from nmtkit.text.steps import cleaning_of
+from nmtkit.text.words import words_of
 
 
 @dataclass(frozen=True)
@@ -351,8 +353,12 @@ def _write_valid(
     valid, tag = text.valid, text.valid_tag
     writer.write_valid_text(_tagged(tag, pair) for pair in valid.pairs() if TOO_LONG not in pair)
     if valid.alignment:
-        lines = zip(valid.pairs(), valid.alignment.lines(), strict=True)
-        writer.write_valid_links(line.text for pair, line in lines if TOO_LONG not in pair)
+        lines, num_words = (
+            zip(valid.pairs(), valid.alignment.lines(), strict=True),
+            len(words_of(tag)),
+        )
+        links = (line.text for pair, line in lines if TOO_LONG not in pair)
+        writer.write_valid_links(with_words_before(one, num_words) if tag else one for one in links)
     encoder = replace(
         encoder,
         filters=valid_filters(encoder.filters),

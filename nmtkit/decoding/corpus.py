@@ -148,7 +148,13 @@ def translate_file(
     if shortlist:
         manifest = read_manifest(Path(shortlist), shortlists.FORMAT, shortlists.VERSION)
         shortlist = hash_of_content(manifest)[:_DIGITS]
-    given = {"the model": " and ".join(map(_hash, folders)), "--shortlist": shortlist}
+    given: dict[str, Json] = {
+        "the model": " and ".join(map(_hash, folders)),
+        "--shortlist": shortlist,
+    }
+    stored = [stored_aligning_attention(folder, LARGEST_DEPTH) for folder in folders]
+    if (recipe.output.alignments or recipe.output.attention) and any(stored):
+        given["the stored layer"] = " and ".join(one.place if one else "none" for one in stored)
     name, input_format = files.input_name, INPUT_FORMATS[recipe.output.input_format]
     write, repair_counts = make_writer(recipe.output), Counter[bool | None]()
     translators = []

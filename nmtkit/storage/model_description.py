@@ -198,8 +198,10 @@ def stored_aligning_attention(folder: Path, num_layers: int) -> AligningAttentio
     try:
         with disk_errors(path):
             loaded = decode_text(dict[str, Any], read_file(path))
-        content = unseal(loaded, ALIGNING_ATTENTION_FORMAT, ALIGNING_ATTENTION_VERSION, path) or {}
-        found = AligningAttention(content["layer"] - 1, None, content["is_shifted"])
+        content = unseal(loaded, ALIGNING_ATTENTION_FORMAT, ALIGNING_ATTENTION_VERSION, path)
+        found = None
+        if content is not None:
+            found = AligningAttention(content["layer"] - 1, None, content["is_shifted"])
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError):

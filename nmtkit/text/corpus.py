@@ -76,10 +76,7 @@ class Corpus:
         """
         yield from islice(read_pair(self.source, self.target), self.num_pairs)
         if tuple(map(_state, (self.source, self.target))) != self.states:
-            raise DataError(
-                f"{self.source} or {self.target}: changed while this command read it; run it again "
-                "when no other program writes there"
-            )
+            raise _changed(f"{self.source} or {self.target}")
 
 
 @dataclass(frozen=True)
@@ -89,10 +86,14 @@ class Alignment:
     Attributes:
         path: a file with the links of each pair.
         tokens: the corpus in the tokenisation that the links count; None = they count its words.
+        num_pairs: number of lines.
+        state: of the file, when it was found; see `Corpus`.
     """
 
     path: Path
     tokens: Corpus | None
+    num_pairs: int
+    state: tuple[int, int, int]
 
     @staticmethod
     def of(corpus: Corpus, name: str, tokens: Corpus | None) -> "Alignment":
@@ -104,13 +105,16 @@ class Alignment:
         """
         for path in (Path(name), *([tokens.source] if tokens else [])):
             check_num_lines(path, corpus)
-        return Alignment(Path(name), tokens)
+        return Alignment(Path(name), tokens, corpus.num_pairs, _state(Path(name)))
 
     def lines(self) -> "Iterator[LinkedLine]":
-        """Yield the line of each pair."""
+        """Yield the line of each pair; DataError at the end if the file has changed since `of`."""
         tokens = self.tokens.pairs() if self.tokens else repeat(None)
-        for number, (line, pair) in enumerate(zip(read_lines(self.path), tokens, strict=False), 1):
+        lines = islice(read_lines(self.path), self.num_pairs)
+        for number, (line, pair) in enumerate(zip(lines, tokens, strict=False), 1):
             yield LinkedLine(f"{self.path}:{number}", line, pair)
+        if _state(self.path) != self.state:
+            raise _changed(str(self.path))
 
 
 @dataclass(frozen=True)
@@ -151,6 +155,13 @@ def _check_is_file(path: Path) -> None:
             f"{path}: is a pipe or device, and this text is read more than once; write it to a "
             "file, and give that"
         )
+
+
+def _changed(name: str) -> DataError:
+    return DataError(
+        f"{name}: changed while this command read it; run it again when no other program writes "
+        "there"
+    )
 
 
 def _state(path: Path) -> tuple[int, int, int]:

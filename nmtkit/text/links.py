@@ -68,6 +68,12 @@ def parse_links(line: str, first: int = 0) -> Links:
     return Links(frozenset(sure), frozenset(possible))
 
 
+def with_words_before(line: str, num_words: int) -> str:
+    """Return a line of links whose source has more words at its beginning."""
+    matches = _LINK.finditer(line)
+    return " ".join(f"{int(one[1]) + num_words}{one[2]}{one[3]}" for one in matches)
+
+
 def check_links(links: Iterable[Link], num_words: tuple[int, int]) -> None:
     """Raise DataError for a link to a word that the source or the target does not have."""
     for source, target in links:

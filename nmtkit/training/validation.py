@@ -303,8 +303,8 @@ class Validator:
         dataset, (first, end) = self.dataset, self._own_lines()
         model, limit = self.objective.model, self.batch_tokens
         one = AligningModel(model, dataset.codec)
-        config = AligningConfig(max_tokens=limit)
-        aligner = Aligner([one], LinksConfig(), config, lambda _: None)
+        config = AligningConfig(max_tokens=limit, max_length=model.config.longest_sequence)
+        aligner = Aligner([one], LinksConfig(), config, self.warn)
         pairs = zip(dataset.valid_source[first:end], dataset.valid_target[first:end], strict=True)
         links: list[str] = []
         show(ValidationProgress("aligned lines", 0, end - first))

@@ -215,6 +215,11 @@ def test_a_damaged_choice_of_layers_is_refused(
         (("en-de", *FILES, "--input-format", "json"), 2, "--input-format --source --target"),
         (("en-de", *FILES, "--overwrite"), 2, "--overwrite --output"),
         (("en-de", *FILES, "--choose-layer"), 2, "--choose-layer; --reverse"),
+        (
+            ("en-de", *USUAL[:2], *FILES, "--choose-layer", "--min-weight", "0.5"),
+            2,
+            "--min-weight --choose-layer",
+        ),
         (("en-de", "--reverse", "en-de", *FILES), 2, "en-de; --reverse"),
         (("en-de", "--source", "s.en", "--target", "/dev/null"), 3, "/dev/null s.en 0"),
         (("en-de", "--source", "s.en", "--target", "s.xx"), 2, "s.xx; text"),
@@ -226,6 +231,12 @@ def test_what_cannot_be_aligned_is_refused(
     arguments: tuple[str, ...], code: int, keys: str, folder: Path
 ) -> None:
     refused(nmtkit("align", *arguments, folder=folder), code, keys)
+
+
+def test_nothing_is_stored_without_pairs(folder: Path) -> None:
+    done = nmtkit("align", "en-de", *USUAL[:2], "--choose-layer", folder=folder, stdin=b"a\t\n")
+    refused(done, 3, "en-de de-en; --source")
+    assert not (folder / "en-de" / "aligning_attention.json").exists()
 
 
 def test_a_parser_does_not_align(tmp_path: Path) -> None:

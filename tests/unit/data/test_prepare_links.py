@@ -13,6 +13,7 @@ from nmtkit.data.audit import describe
 from nmtkit.data.binary import Dataset, Pairs
 from nmtkit.data.prepare import Sizes
 from nmtkit.errors import ConfigError, DataError
+from nmtkit.text.corpus import Alignment, Corpus, chunks
 from tests.messages import refuses
 from tests.tiny import prepared, tiny_recipe, write_lines
 from tests.unit.data.test_prepare import write_pairs
@@ -160,3 +161,24 @@ def test_each_training_text_has_its_file_of_links(tmp_path: Path) -> None:
     ):
         _, problems = check_recipe(PreprocessRecipe, {**given, **settings}, [])  # type: ignore[dict-item]
         assert [text in problem.text for problem in problems] == [True]
+
+
+def test_links_of_tagged_validation_text_count_the_tag(tmp_path: Path) -> None:
+    recipe = with_links(tmp_path, "0-0 1p1", "0-0", "", "", "1?0", pairs=PAIRS)
+    tag = (f"{recipe.corpus.valid}=<bt>",)
+    prepared(replace(recipe, corpus=replace(recipe.corpus, tag=tag)), tmp_path / "data")
+    dataset = Dataset.open(tmp_path / "data")
+    assert dataset.valid_links == ["1-0 2p1", "1-0", "", "", "2?0"]
+
+
+@pytest.mark.parametrize("lines", [LINKS[:3], ["0-0", "", "", "", ""]])
+def test_links_that_change_while_they_are_read_are_refused(
+    tmp_path: Path, lines: list[str]
+) -> None:
+    recipe = with_links(tmp_path, *LINKS, pairs=PAIRS)
+    (prefix,), (links,) = recipe.corpus.train, recipe.corpus.alignments
+    corpus = Corpus.find(prefix, "en", "de")
+    aligned = replace(corpus, alignment=Alignment.of(corpus, links, None))
+    write_lines(Path(links), lines)
+    with refuses(DataError, "links"):
+        list(chunks([aligned]))
