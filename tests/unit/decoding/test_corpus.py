@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from nmtkit.config.schema import RuntimeConfig, TranslateRecipe, fields_of, recipe_of
+from nmtkit.config.training import AligningAttention
 from nmtkit.decoding import workers
 from nmtkit.decoding.answers import Answer, BatchResult, Chunk, Request, Translation
 from nmtkit.decoding.corpus import FREE_SETTINGS, CorpusFiles, translate_file
@@ -25,6 +26,7 @@ from nmtkit.runtime import devices
 from nmtkit.storage.durable import new_folder
 from nmtkit.storage.growing_file import FORMAT, VERSION
 from nmtkit.storage.manifest import seal
+from nmtkit.storage.model_description import store_aligning_attention
 from tests.folders import names_in
 from tests.messages import refuses
 from tests.tiny import never_warn, write_lines
@@ -308,6 +310,19 @@ def test_other_work_is_refused_by_what_differs(
     corpus.translate(2)
     change(corpus)
     with refuses(ConfigError, f"out.partial {keys}; command out.partial out.partial.json"):
+        corpus.translate()
+
+
+def test_a_layer_that_is_chosen_meanwhile_is_refused_if_it_matters(corpus: Corpus) -> None:
+    layer = AligningAttention(0, None, is_shifted=False)
+    corpus.translate(2)
+    store_aligning_attention(corpus.models[0], layer)
+    assert corpus.translate().count(b"\n") == 10
+    corpus.output.unlink()
+    corpus.change(alignments=True)
+    corpus.translate(2)
+    store_aligning_attention(corpus.models[0], replace(layer, is_shifted=True))
+    with refuses(ConfigError, "out.partial predicted read; command out.partial out.partial.json"):
         corpus.translate()
 
 
