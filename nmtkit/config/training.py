@@ -84,6 +84,14 @@ class AligningAttention:
         return f"{self.layer + 1} {'read' if self.is_shifted else 'predicted'}"
 
 
+def aligning_layer(num_decoder_layers: int) -> int:
+    """Return the decoder layer, from 0, that aligns if nothing is known: the last but one.
+
+    Source: Garg et al. 2019 (arXiv 1909.02074), who find the fifth of six layers to align best.
+    """
+    return max(0, num_decoder_layers - 2)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
     """Model. Source: paper, section 3 and table 3."""

@@ -18,7 +18,14 @@ from nmtkit.config.metrics import (
 )
 from nmtkit.config.problems import Problem, shown, suggestion, without_effect
 from nmtkit.config.schema import SEARCH_SETTINGS, TrainRecipe
-from nmtkit.config.training import POSITIONS, WITH_END, WITH_PEAK, ModelConfig, TrainingConfig
+from nmtkit.config.training import (
+    POSITIONS,
+    WITH_END,
+    WITH_PEAK,
+    ModelConfig,
+    TrainingConfig,
+    aligning_layer,
+)
 
 MIN_EMA_DECAY = 0.5
 """Smaller ones are meant as 1 - decay, as in Marian."""
@@ -120,14 +127,11 @@ def _model(model: ModelConfig) -> Iterator[Problem]:
 
 
 def with_alignment_head(recipe: TrainRecipe) -> TrainRecipe:
-    """Return a recipe whose model names the layer of the head that is trained as an alignment.
-
-    Source: Garg et al. 2019 (arXiv 1909.02074), who find the fifth of six layers to align best.
-    """
+    """Return a recipe whose model names the layer of the head that is trained as an alignment."""
     model = recipe.model
     if not recipe.training.guided_alignment_weight or model.alignment_layer:
         return recipe
-    layer = max(1, model.decoder_layers - 1)
+    layer = aligning_layer(model.decoder_layers) + 1
     return replace(recipe, model=replace(model, alignment_layer=layer))
 
 

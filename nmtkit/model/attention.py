@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nmtkit.config.training import AligningAttention, ModelConfig
+from nmtkit.config.training import AligningAttention, ModelConfig, aligning_layer
 from nmtkit.model.kernels.attend import (
     FULL,
     Projection,
@@ -42,14 +42,6 @@ def aligning_attention(config: ModelConfig, stored: AligningAttention | None) ->
         return AligningAttention(*config.trained_head, is_shifted=False)
     default = AligningAttention(aligning_layer(config.decoder_layers), head=None, is_shifted=False)
     return stored or default
-
-
-def aligning_layer(num_decoder_layers: int) -> int:
-    """Return the decoder layer, from 0, that aligns if nothing is known: the last but one.
-
-    Source: Garg et al. 2019 (arXiv 1909.02074), who find the fifth of six layers to align best.
-    """
-    return max(0, num_decoder_layers - 2)
 
 
 class SelfAttention(nn.Module):

@@ -17,9 +17,8 @@ from torch import Tensor
 
 from nmtkit.config.attention import SelectionConfig
 from nmtkit.config.problems import suggestion
-from nmtkit.config.training import AligningAttention
+from nmtkit.config.training import AligningAttention, aligning_layer
 from nmtkit.errors import ConfigError
-from nmtkit.model.attention import aligning_layer
 from nmtkit.reporting.attention.sentences import AttentionMap, Sentence
 from nmtkit.reporting.svg import INK, MUTED, PAPER, xml_text
 from nmtkit.reporting.svg import columns as columns_of
