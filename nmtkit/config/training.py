@@ -72,11 +72,13 @@ class AligningAttention:
         head: from 0; None = the mean of all heads.
         is_shifted: a token is aligned by the row of the step that reads it, not of the step that
             predicts it. Source: Chen et al. 2020 (arXiv 2004.14837), section 3.1.
+        sees_target: the decoder reads the target once more for it, without the causal mask.
     """
 
     layer: int
     head: int | None
     is_shifted: bool
+    sees_target: bool = False
 
     @property
     def place(self) -> str:
@@ -166,6 +168,11 @@ class ModelConfig:
     alignment_head: int = setting(
         1, "That head, from 1; alignments are read from it.", minimum=1, maximum=LARGEST_WIDTH
     )
+    full_context_alignment: bool = setting(
+        False,
+        "That head aligns a word when the decoder reads the whole target, in a pass of its own "
+        "without the causal mask. Alignments are better, updates slower.",
+    )
 
     @property
     def head_sizes(self) -> tuple[int, int]:
@@ -190,7 +197,7 @@ DEFAULT_MAX_TOKENS = 4096
 MAY_DIFFER_FROM_PARENT = frozenset(
     {
         *("dropout", "attention_dropout", "activation_dropout"),
-        *("alignment_layer", "alignment_head"),
+        *("alignment_layer", "alignment_head", "full_context_alignment"),
     }
 )
 """Settings of `ModelConfig` that a run may change when it begins with another model's weights."""

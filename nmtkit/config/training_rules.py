@@ -138,7 +138,7 @@ def with_alignment_head(recipe: TrainRecipe) -> TrainRecipe:
 def _guided_alignment(recipe: TrainRecipe) -> Iterator[Problem]:
     model = recipe.model
     if not recipe.training.guided_alignment_weight:
-        names = ("alignment_layer", "alignment_head")
+        names = ("alignment_layer", "alignment_head", "full_context_alignment")
         yield from without_effect(recipe, names, "without --guided-alignment-weight")
     elif model.alignment_layer > model.decoder_layers:
         yield Problem(

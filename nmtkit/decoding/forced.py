@@ -137,7 +137,8 @@ def attention_of_pairs(
         }
         memory = model.encode(pack_sequences(sources, device))
         inputs = pack_sequences([(BOS_ID, *target[:-1]) for target in targets], device)
-        model.decode(inputs, memory, max(layers) + 1)
+        is_causal = not any(one.sees_target for one in attentions)
+        model.decode(inputs, memory, max(layers) + 1, is_causal=is_causal)
     found = [_of_pairs(recorded[one.layer][0], one, pairs) for one in attentions]
     if not all(weights.isfinite().all() for of_pairs in found for weights in of_pairs):
         raise not_numbers()

@@ -39,7 +39,8 @@ def aligning_attention(config: ModelConfig, stored: AligningAttention | None) ->
         stored: what `nmtkit align --choose-layer` stored; None = nothing: `aligning_layer` is read.
     """
     if config.trained_head is not None:
-        return AligningAttention(*config.trained_head, is_shifted=False)
+        is_full = config.full_context_alignment
+        return AligningAttention(*config.trained_head, is_shifted=is_full, sees_target=is_full)
     default = AligningAttention(aligning_layer(config.decoder_layers), head=None, is_shifted=False)
     return stored or default
 

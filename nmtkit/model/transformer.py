@@ -103,13 +103,21 @@ class Transformer(nn.Module):
             x = self._run(layer, x, partial(layer.self_attention, layout=layout, is_causal=False))
         return Packed(self.encoder_norm(x), layout)
 
-    def decode(self, target: Packed, memory: Packed, num_layers: int | None = None) -> Tensor:
+    def decode(
+        self,
+        target: Packed,
+        memory: Packed,
+        num_layers: int | None = None,
+        *,
+        is_causal: bool = True,
+    ) -> Tensor:
         """Compute the hidden vectors for `logits` of each next token.
 
         Args:
             target: ids (Y,); each sentence begins with the begin symbol.
             memory: (X, D) of the same sentences, from `encode`.
             num_layers: only the first ones, for their attention; None = all.
+            is_causal: a position does not see those after it, which it must not to predict them.
 
         Returns:
             (Y, D).
@@ -120,7 +128,7 @@ class Transformer(nn.Module):
             x = self._run(
                 layer,
                 x,
-                partial(layer.self_attention, layout=layout, is_causal=True),
+                partial(layer.self_attention, layout=layout, is_causal=is_causal),
                 partial(layer.memory_attention, layout=layout, memory=memory),
             )
         output: Tensor = self.decoder_norm(x)

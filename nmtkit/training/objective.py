@@ -144,9 +144,13 @@ class Objective(nn.Module):
             return model.decode(batch.target_in, memory), memory.values.new_zeros(())
         layer, head = trained
         attention = model.decoder[layer].memory_attention
+        is_full = model.config.full_context_alignment
         with recorded(attention, lambda x, **_: x) as inputs:
             hidden = model.decode(batch.target_in, memory)
+            if is_full:
+                model.decode(batch.target_in, memory, layer + 1, is_causal=False)
         # Not within the pass, which activation checkpointing repeats.
-        log_weights = attention.log_weights(inputs[0], batch.target_in.layout, memory, head)
-        of_links = log_weights[links.targets, links.sources]
+        log_weights = attention.log_weights(inputs[-1], batch.target_in.layout, memory, head)
+        # The end symbol has no links, so the step that reads a piece is of the same pair.
+        of_links = log_weights[links.targets + int(is_full), links.sources]
         return hidden, -(of_links * links.weights).sum()
