@@ -46,7 +46,7 @@ class Translation:
             text and for blank lines.
         source_tokens: tokens of the source, the end symbol last in each part; with any annotation
             requested, else ().
-        token_log_probs: natural log-probability of each token; as `source_tokens`.
+        token_log_probs: natural log-probability of each token; with `token_scores`, else ().
         alignment: (source word, target word) pairs, from 0; with `alignments` or `attention`,
             else ().
         attention: a row per token, a column per source token, 0 between parts; as `alignment`.

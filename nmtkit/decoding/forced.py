@@ -5,9 +5,8 @@ reports for the same ids, of a model or an ensemble.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -28,23 +27,8 @@ BATCH_TOKENS = {"cpu": 4096, "cuda": 32_768}
 """Limit of a batch if --max-tokens is 0, by device type."""
 
 
-@dataclass(frozen=True)
-class ForcedScore:
-    """Log-probabilities of the tokens of a target given its source.
-
-    Attributes:
-        token_log_probs: natural log-probability of each target token, given those before it.
-        attention: (T, S) float32 on the CPU: the cross-attention that was requested, a row per
-            target token, which sums to 1; None if not requested.
-    """
-
-    token_log_probs: tuple[float, ...]
-    attention: Tensor | None
-
-    @property
-    def log_prob(self) -> float:
-        """The natural log-probability of the target, its end symbol included."""
-        return math.fsum(self.token_log_probs)
+TokenLogProbs = tuple[float, ...]
+"""The natural log-probability of each token of a target, given those before it."""
 
 
 @torch.inference_mode()
@@ -52,9 +36,8 @@ def score_pairs(
     model: Transformer,
     pairs: Sequence[tuple[Ids, Ids]],
     max_tokens: int,
-    attention: AligningAttention | None,
     on_batch: OnBatch | None = None,
-) -> list[ForcedScore]:
+) -> list[TokenLogProbs]:
     """Score given targets, in batches of pairs of similar length.
 
     Args:
@@ -62,21 +45,19 @@ def score_pairs(
         pairs: source and target ids, each with its end symbol.
         max_tokens: largest number of source tokens, and of target tokens, per batch, padding
             counted.
-        attention: which cross-attention to return; None = none.
         on_batch: called after each batch with its numbers of pairs and target tokens.
 
     Returns:
-        one score per pair, in order; the other pairs do not change it.
+        the scores of each pair, in order; the other pairs do not change them.
 
     Raises:
         DamagedError: the model's logits are not numbers.
         DataError: a sequence is longer than the model's learned positions.
     """
     assert not model.training, "scoring needs the model in evaluation mode"
-    scores: dict[int, ForcedScore] = {}
-    lengths = [max(len(source), len(target)) for source, target in pairs]
-    for batch in batches_by_length(lengths, max_tokens, max_tokens):
-        found = _score_batch(model, [pairs[index] for index in batch], attention)
+    scores: dict[int, TokenLogProbs] = {}
+    for batch in _batches(pairs, max_tokens):
+        found = _score_batch(model, [pairs[index] for index in batch])
         scores.update(zip(batch, found, strict=True))
         if on_batch:
             on_batch(len(batch), sum(len(pairs[index][1]) for index in batch))
@@ -87,26 +68,49 @@ def score_by_ensemble(
     models: Sequence[Transformer],
     pairs: Sequence[tuple[Ids, Ids]],
     max_tokens: int,
-    attentions: Sequence[AligningAttention | None],
     on_batch: OnBatch | None = None,
-) -> list[ForcedScore]:
-    """Score given targets by one or more models; probabilities and attention are their means.
+) -> list[TokenLogProbs]:
+    """Score given targets by the mean probability of one or more models.
 
     Args:
         models: see `score_pairs`.
         pairs: see `score_pairs`.
         max_tokens: see `score_pairs`.
-        attentions: see `score_pairs`; one per model.
         on_batch: see `score_pairs`; called for the last model.
 
     Raises:
         DamagedError, DataError: see `score_pairs`.
     """
     scores_by_model = [
-        score_pairs(model, pairs, max_tokens, one, on_batch if number == len(models) else None)
-        for number, (model, one) in enumerate(zip(models, attentions, strict=True), 1)
+        score_pairs(model, pairs, max_tokens, on_batch if number == len(models) else None)
+        for number, model in enumerate(models, 1)
     ]
     return [_mean(scores) for scores in zip(*scores_by_model, strict=True)]
+
+
+def attention_by_ensemble(
+    models: Sequence[Transformer], pairs: Sequence[tuple[Ids, Ids]], max_tokens: int
+) -> list[Tensor]:
+    """Return the mean over models of the attention from which each reads alignments.
+
+    Args:
+        models: see `score_pairs`.
+        pairs: see `score_pairs`.
+        max_tokens: see `score_pairs`.
+
+    Returns:
+        (T, S) for each pair, as `attention_of_pairs`.
+
+    Raises:
+        DamagedError, DataError: see `attention_of_pairs`.
+    """
+    found: dict[int, Tensor] = {}
+    for batch in _batches(pairs, max_tokens):
+        own = [pairs[index] for index in batch]
+        by_model = [attention_of_pairs(one, own, [one.aligning_attention])[0] for one in models]
+        means = (torch.stack(one).mean(0) for one in zip(*by_model, strict=True))
+        found.update(zip(batch, means, strict=True))
+    return [found[index] for index in range(len(pairs))]
 
 
 @torch.inference_mode()
@@ -121,7 +125,8 @@ def attention_of_pairs(
         attentions: which ones, at least one.
 
     Returns:
-        For each attention and pair, (T, S) as in `ForcedScore`.
+        For each attention and pair, (T, S) float32 on the CPU: a row per target token, which sums
+        to 1.
 
     Raises:
         DamagedError: a weight is not a finite number.
@@ -180,40 +185,31 @@ def token_log_probs(model: Transformer, hidden: Tensor, targets: Tensor) -> Tens
     return torch.cat(parts)
 
 
-def _mean(scores: Sequence[ForcedScore]) -> ForcedScore:
-    log_probs = torch.tensor([score.token_log_probs for score in scores], dtype=torch.float64)
-    token_log_probs = (log_probs.logsumexp(0) - math.log(len(scores))).tolist()
-    matrices = [score.attention for score in scores if score.attention is not None]
-    return ForcedScore(tuple(token_log_probs), torch.stack(matrices).mean(0) if matrices else None)
+def _batches(pairs: Sequence[tuple[Ids, Ids]], max_tokens: int) -> Iterator[list[int]]:
+    """Return the indices of the pairs of each batch."""
+    lengths = [max(len(source), len(target)) for source, target in pairs]
+    return batches_by_length(lengths, max_tokens, max_tokens)
 
 
-def _score_batch(
-    model: Transformer, pairs: Sequence[tuple[Ids, Ids]], attention: AligningAttention | None
-) -> list[ForcedScore]:
+def _mean(scores: Sequence[TokenLogProbs]) -> TokenLogProbs:
+    log_probs = torch.tensor(scores, dtype=torch.float64)
+    return tuple((log_probs.logsumexp(0) - math.log(len(scores))).tolist())
+
+
+def _score_batch(model: Transformer, pairs: Sequence[tuple[Ids, Ids]]) -> list[TokenLogProbs]:
     """Score pairs in one batch."""
     device = model.output_weight.device
     sources, targets = zip(*pairs, strict=True)
     memory = model.encode(pack_sequences(sources, device))
     inputs = pack_sequences([(BOS_ID, *target[:-1]) for target in targets], device)
     target_ids = pack_sequences(targets, device).values
-    matrices: list[Tensor | None] = [None] * len(pairs)
-    if attention is None:
-        hidden = model.decode(inputs, memory)
-    else:
-        with recorded_weights(model.decoder[attention.layer].memory_attention) as recorded:
-            hidden = model.decode(inputs, memory)
-        matrices = [*_of_pairs(recorded[0], attention, pairs)]
-    log_probs = token_log_probs(model, hidden, target_ids).cpu()
+    log_probs = token_log_probs(model, model.decode(inputs, memory), target_ids).cpu()
     if not log_probs.isfinite().all():
         raise DamagedError(
             "the model gives no probabilities (its logits are not numbers), so its weights "
             "are damaged; score with another checkpoint"
         )
-    parts = log_probs.split([len(target) for target in targets])
-    return [
-        ForcedScore(tuple(part.tolist()), weights)
-        for part, weights in zip(parts, matrices, strict=True)
-    ]
+    return [tuple(part.tolist()) for part in log_probs.split([len(target) for target in targets])]
 
 
 def _of_pairs(

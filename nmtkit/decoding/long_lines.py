@@ -8,10 +8,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from torch import Tensor
+
 from nmtkit.config.translation import TranslationConfig
 from nmtkit.decoding.alignment import links, word_attention
 from nmtkit.decoding.answers import Answer, Request, Translation
-from nmtkit.decoding.forced import ForcedScore
+from nmtkit.decoding.forced import TokenLogProbs
 from nmtkit.decoding.search import Hypothesis
 from nmtkit.errors import DataError
 from nmtkit.symbols import EOS_ID, UNK_ID
@@ -40,7 +42,8 @@ class SourcePart:
         num_symbols: number of language symbols with which each part begins.
         forced_prefix: ids that its translations must begin with.
         hypotheses: its translations, best first, or as they were drawn; none before the search.
-        scores: the score of each by forced decoding, if requested.
+        token_log_probs: of each of them, by forced decoding, if requested.
+        attention: (T, S) of each of them, for alignments, if requested.
     """
 
     request: Request
@@ -53,7 +56,8 @@ class SourcePart:
     num_symbols: int = 0
     forced_prefix: list[int] = field(default_factory=list)
     hypotheses: Sequence[Hypothesis] = ()
-    scores: Sequence[ForcedScore] = ()
+    token_log_probs: Sequence[TokenLogProbs] = ()
+    attention: Sequence[Tensor] = ()
 
     def word_in_line(self, word: int) -> int:
         """Return the index in the line of a word of the part."""
@@ -237,21 +241,21 @@ def _translation(
     attention: list[array[float]] = []
     num_columns, num_words = sum(len(part.ids) for part in parts), 0
     for part, index in zip(parts, places, strict=True):
-        if not part.scores:
-            continue
-        score, ids = part.scores[index], part.hypotheses[index].ids
-        if score.attention is not None:
+        if part.token_log_probs:
+            token_log_probs += part.token_log_probs[index]
+        if part.attention:
+            weights, ids = part.attention[index], part.hypotheses[index].ids
             words = words_of(part.text)
             source_words = words_of_pieces(codec.source, part.ids[:-1], words, part.text)
             target_words = codec.target.word_ranges(ids[:-1])
-            pairs = links(word_attention(score.attention, source_words, target_words), 0)
+            pairs = links(word_attention(weights, source_words, target_words), 0)
             alignment += [(part.word_in_line(s), t + num_words) for s, t in pairs]
             num_words += target_words[-1].stop if target_words else 0
             before = [0.0] * len(source_tokens)
             after = [0.0] * (num_columns - len(source_tokens) - len(part.ids))
-            attention += [array("f", before + row + after) for row in score.attention.tolist()]
-        source_tokens += map(codec.source.piece, part.ids)
-        token_log_probs += score.token_log_probs
+            attention += [array("f", before + row + after) for row in weights.tolist()]
+        if part.token_log_probs or part.attention:
+            source_tokens += map(codec.source.piece, part.ids)
     return Translation(
         text,
         log_prob=sum(one.log_prob for one in found),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from nmtkit.config.schema import ScoringConfig
-from nmtkit.decoding.forced import ForcedScore, OnBatch, max_tokens_of, score_by_ensemble
+from nmtkit.decoding.forced import OnBatch, TokenLogProbs, max_tokens_of, score_by_ensemble
 from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer
 from nmtkit.symbols import EOS_ID
@@ -130,16 +130,15 @@ class Scorer:
         if on_batch:
             on_batch(len(pairs) - len(not_blank), 0)
         max_tokens = max_tokens_of(self._config, self._models[0].output_weight.device)
-        attentions = [None] * len(self._models)
-        scores = iter(score_by_ensemble(self._models, not_blank, max_tokens, attentions, on_batch))
+        scores = iter(score_by_ensemble(self._models, not_blank, max_tokens, on_batch))
         return [
             ScoredLine((), (), 0) if pair == BLANK else self._line(text, pair[1], next(scores))
             for (_, text), pair in zip(pairs, encoded, strict=True)
         ]
 
-    def _line(self, text: str, ids: list[int], score: ForcedScore) -> ScoredLine:
+    def _line(self, text: str, ids: list[int], log_probs: TokenLogProbs) -> ScoredLine:
         tokens = tuple(map(self._codec.target.piece, ids))
-        return ScoredLine(tokens, score.token_log_probs, len(words_of(text)) + 1)
+        return ScoredLine(tokens, log_probs, len(words_of(text)) + 1)
 
     def _encode(self, pair: tuple[str, str], name: str) -> tuple[list[int], list[int]]:
         """Encode a pair of lines; DataError if one is too long."""

@@ -24,7 +24,7 @@ from nmtkit.decoding.constraints import (
     NoRepeatedNgrams,
     ShortestLengths,
 )
-from nmtkit.decoding.forced import max_tokens_of, score_by_ensemble
+from nmtkit.decoding.forced import attention_by_ensemble, max_tokens_of, score_by_ensemble
 from nmtkit.decoding.long_lines import LineSplitter, SourcePart, answer_of
 from nmtkit.decoding.sampling import SamplingSpec, sample
 from nmtkit.decoding.scorer import Scorer
@@ -202,7 +202,7 @@ class Translator:
             yield [parts[index] for index in batch]
 
     def _translate(self, parts: Sequence[SourcePart]) -> None:
-        """Find the hypotheses of a batch, and score them again if annotations are requested."""
+        """Find the hypotheses of a batch, with the annotations that are requested."""
         recipe, stepper, device = self._recipe, self._stepper, self._device
         sources = pack_sequences([part.ids for part in parts], device)
         forced_prefixes = _padded([part.forced_prefix for part in parts], device)
@@ -223,19 +223,21 @@ class Translator:
                     "--no-repeat-ngram and the other constraints; loosen them"
                 )
             part.hypotheses = state.with_token_ids(hypotheses)
-        output = recipe.output
-        has_attention = output.alignments or output.attention
-        if output.token_scores or has_attention:
-            self._score(parts, has_attention=has_attention)
+        self._annotate(parts)
 
-    def _score(self, parts: Sequence[SourcePart], *, has_attention: bool) -> None:
-        """Score the hypotheses by forced decoding, which is cheap compared with the search."""
-        models, max_tokens = self._models, max_tokens_of(self._recipe.translation, self._device)
-        attentions = [model.aligning_attention if has_attention else None for model in models]
+    def _annotate(self, parts: Sequence[SourcePart]) -> None:
+        """Read the hypotheses again, which is cheap compared with the search, as requested."""
+        models, output = self._models, self._recipe.output
+        max_tokens = max_tokens_of(self._recipe.translation, self._device)
         pairs = [(part.ids, one.ids) for part in parts for one in part.hypotheses]
-        scores = iter(score_by_ensemble(models, pairs, max_tokens, attentions))
-        for part in parts:
-            part.scores = [next(scores) for _ in part.hypotheses]
+        if output.token_scores:
+            log_probs = iter(score_by_ensemble(models, pairs, max_tokens))
+            for part in parts:
+                part.token_log_probs = [next(log_probs) for _ in part.hypotheses]
+        if output.alignments or output.attention:
+            attention = iter(attention_by_ensemble(models, pairs, max_tokens))
+            for part in parts:
+                part.attention = [next(attention) for _ in part.hypotheses]
 
     def _limits(
         self, parts: Sequence[SourcePart], forced_prefixes: Tensor

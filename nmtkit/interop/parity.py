@@ -7,6 +7,7 @@ exist for every language.
 
 import importlib
 import importlib.metadata
+import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -217,7 +218,7 @@ def draw_pairs(codec: TextCodec, longest: int) -> list[Pair]:
 def own_scores(model: Transformer, pairs: Sequence[Pair]) -> list[float]:
     """Return the score of each pair by nmtkit."""
     ids = [(pair.source_ids, pair.target_ids) for pair in pairs]
-    return [score.log_prob for score in score_pairs(model, ids, _BATCH_TOKENS, None)]
+    return [math.fsum(log_probs) for log_probs in score_pairs(model, ids, _BATCH_TOKENS)]
 
 
 def _scored_by_both(loaded: LoadedModel, peer: Peer) -> Iterator[tuple[Pair, float, float]]:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from nmtkit.config.schema import TranslateRecipe
 from nmtkit.config.translation import OutputConfig, TranslationConfig
 from nmtkit.decoding.answers import Answer, Request, Translation
-from nmtkit.decoding.forced import ForcedScore
 from nmtkit.decoding.long_lines import SourcePart, answer_of, split_text
 from nmtkit.decoding.search import Hypothesis
 from nmtkit.decoding.translator import Translator
@@ -30,9 +29,8 @@ def part_of(index: int, source: str, *targets: str) -> SourcePart:
     part = SourcePart(Request("line"), 1, index, source_ids, source, words_before=7)
     ids = [CODEC.encode_target(target) for target in targets]
     part.hypotheses = [Hypothesis(tuple(one), -1.0, -0.5) for one in ids]
-    part.scores = [
-        ForcedScore((-0.5,) * len(one), torch.eye(len(one), len(part.ids))) for one in ids
-    ]
+    part.token_log_probs = [(-0.5,) * len(one) for one in ids]
+    part.attention = [torch.eye(len(one), len(part.ids)) for one in ids]
     return part
 
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from nmtkit.config.schema import SearchConfig
 from nmtkit.config.training import AligningAttention, ModelConfig
 from nmtkit.decoding.alignment import links
-from nmtkit.decoding.forced import ForcedScore, attention_of_pairs, score_pairs
+from nmtkit.decoding.forced import attention_by_ensemble, attention_of_pairs, score_pairs
 from nmtkit.decoding.search import beam_search
 from nmtkit.errors import DamagedError, DataError
 from nmtkit.model.transformer import Transformer
@@ -35,39 +35,42 @@ def random_pairs(count: int) -> list[tuple[list[int], list[int]]]:
     return [(random_ids(generator, 12), random_ids(generator, 9)) for _ in range(count)]
 
 
-def assert_equal(actual: ForcedScore, expected: ForcedScore) -> None:
-    assert actual.token_log_probs == pytest.approx(expected.token_log_probs, abs=TOLERANCE)
-    if expected.attention is None:
-        assert actual.attention is None
-    else:
-        assert actual.attention is not None
-        torch.testing.assert_close(actual.attention, expected.attention, rtol=0.0, atol=TOLERANCE)
-
-
 def test_scores_are_log_softmax_at_each_token_of_a_sentence_alone() -> None:
     model, pairs = tiny_model(tiny_codec()), random_pairs(30)
     with torch.no_grad():
-        for (source, target), score in zip(pairs, score_pairs(model, pairs, 60, None), strict=True):
+        for (source, target), score in zip(pairs, score_pairs(model, pairs, 60), strict=True):
             expected = []
             for position, token in enumerate(target):
                 prefix = pack_sequences([[BOS_ID, *target[:position]]], CPU)
                 hidden = model.decode(prefix, model.encode(pack_sequences([source], CPU)))
                 log_probs = nn.functional.log_softmax(model.logits(hidden[-1]), 0)
                 expected.append(float(log_probs[token]))
-            assert score.token_log_probs == pytest.approx(expected, abs=TOLERANCE)
-            assert score.log_prob == pytest.approx(sum(expected), abs=len(target) * TOLERANCE)
-            assert score.attention is None
+            assert score == pytest.approx(expected, abs=TOLERANCE)
 
 
 @pytest.mark.parametrize("batch_tokens", [1, 17, 100, 10_000])
 def test_a_score_depends_on_no_other_pair(batch_tokens: int) -> None:
     model, pairs = tiny_model(tiny_codec()), random_pairs(40)
-    together = score_pairs(model, pairs, batch_tokens, FIRST_LAYER)
-    backwards = score_pairs(model, pairs[::-1], batch_tokens, FIRST_LAYER)[::-1]
+    together = score_pairs(model, pairs, batch_tokens)
+    backwards = score_pairs(model, pairs[::-1], batch_tokens)[::-1]
     for pair, one, other in zip(pairs, together, backwards, strict=True):
-        (alone,) = score_pairs(model, [pair], batch_tokens, FIRST_LAYER)
-        assert_equal(one, alone)
-        assert_equal(other, alone)
+        (alone,) = score_pairs(model, [pair], batch_tokens)
+        assert one == pytest.approx(alone, abs=TOLERANCE)
+        assert other == pytest.approx(alone, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("num_models", [1, 3])
+@pytest.mark.parametrize("batch_tokens", [1, 100, 10_000])
+def test_attention_is_the_mean_of_models_and_depends_on_no_other_pair(
+    batch_tokens: int, num_models: int
+) -> None:
+    models = [tiny_model(tiny_codec(), seed) for seed in range(num_models)]
+    pairs = random_pairs(40)
+    found = attention_by_ensemble(models, pairs, batch_tokens)
+    for pair, one in zip(pairs, found, strict=True):
+        alone = [attention_of_pairs(model, [pair], [FIRST_LAYER])[0][0] for model in models]
+        expected = torch.stack(alone).mean(0)
+        torch.testing.assert_close(one, expected, rtol=0.0, atol=TOLERANCE)
 
 
 def test_the_tokens_of_a_batch_are_bounded_on_both_sides() -> None:
@@ -75,7 +78,7 @@ def test_the_tokens_of_a_batch_are_bounded_on_both_sides() -> None:
     model = tiny_model(tiny_codec())
     watch_embedding(model.source_embedding, batches)
     watch_embedding(model.target_embedding, batches)
-    score_pairs(model, random_pairs(200), 50, None)
+    score_pairs(model, random_pairs(200), 50)
     assert 40 < max(len(batch) * max(batch) for batch in batches) <= 50
 
 
@@ -91,18 +94,18 @@ def test_scores_equal_those_of_a_search_for_its_hypotheses(beam: int) -> None:
     hypotheses = [hypothesis for of_sentence in found for hypothesis in of_sentence]
     pairs = [(s, h.ids) for s, own in zip(sources, found, strict=True) for h in own]
     assert len(pairs) >= beam * len(sources) / 2
-    for hypothesis, score in zip(hypotheses, score_pairs(model, pairs, 200, None), strict=True):
-        assert score.log_prob == pytest.approx(hypothesis.log_prob, abs=1e-4)
+    for hypothesis, score in zip(hypotheses, score_pairs(model, pairs, 200), strict=True):
+        assert sum(score) == pytest.approx(hypothesis.log_prob, abs=1e-4)
 
 
 def test_probabilities_of_all_continuations_sum_to_that_of_the_prefix() -> None:
     model = tiny_model(tiny_codec()).double()
     source, first = [3, 4, EOS_ID], 5
     pairs = [(source, [first, token]) for token in range(VOCABULARY)]
-    scores = score_pairs(model, pairs, 1000, None)
-    total = sum(math.exp(score.log_prob) for score in scores)
-    (beginning,) = score_pairs(model, [(source, [first])], 1000, None)
-    assert total == pytest.approx(math.exp(beginning.log_prob), abs=1e-12)
+    scores = score_pairs(model, pairs, 1000)
+    total = sum(math.exp(sum(score)) for score in scores)
+    (beginning,) = score_pairs(model, [(source, [first])], 1000)
+    assert total == pytest.approx(math.exp(sum(beginning)), abs=1e-12)
 
 
 @pytest.mark.parametrize("is_shifted", [False, True])
@@ -113,9 +116,8 @@ def test_attention_is_the_softmax_of_queries_and_keys(
 ) -> None:
     model, pairs = tiny_model(tiny_codec()).double(), random_pairs(12)
     read = AligningAttention(layer, own_head, is_shifted)
-    scores = score_pairs(model, pairs, 80, read)
-    (alone,) = attention_of_pairs(model, pairs, [read])
-    for (source, target), score, other in zip(pairs, scores, alone, strict=True):
+    (weights,) = attention_of_pairs(model, pairs, [read])
+    for (source, target), found in zip(pairs, weights, strict=True):
         seen: list[Tensor] = []
         attention = model.decoder[layer].memory_attention
         attention.query.register_forward_hook(lambda _, __, out: seen.append(out))  # noqa: B023
@@ -132,17 +134,8 @@ def test_attention_is_the_softmax_of_queries_and_keys(
             expected += products.softmax(-1) / len(heads)
         if is_shifted:  # the step that reads a token is the one after the step that predicts it
             expected[:-1] = expected[1:].clone()
-        assert score.attention is not None
-        torch.testing.assert_close(other, score.attention)
-        torch.testing.assert_close(score.attention, expected.float(), rtol=0.0, atol=1e-6)
-        torch.testing.assert_close(score.attention.sum(1), torch.ones(len(target)))
-
-
-def test_attention_does_not_change_log_probs() -> None:
-    model, pairs = tiny_model(tiny_codec()), random_pairs(20)
-    plain, watched = (score_pairs(model, pairs, 100, one) for one in (None, FIRST_LAYER))
-    assert [s.token_log_probs for s in plain] == [s.token_log_probs for s in watched]
-    assert all(s.attention is not None for s in watched)
+        torch.testing.assert_close(found, expected.float(), rtol=0.0, atol=1e-6)
+        torch.testing.assert_close(found.sum(1), torch.ones(len(target)))
 
 
 def test_a_model_that_looks_at_its_own_position_aligns_along_the_diagonal() -> None:
@@ -167,16 +160,16 @@ def test_a_model_that_looks_at_its_own_position_aligns_along_the_diagonal() -> N
     for _ in range(10):
         source = random_ids(generator, 9)
         pairs.append((source, [*generator.sample(source[:-1], len(source) - 1), EOS_ID]))
-    for (source, _), score in zip(pairs, score_pairs(model, pairs, 100, read), strict=True):
-        assert score.attention is not None
-        assert links(score.attention, 0) == [(place, place) for place in range(len(source) - 1)]
+    (weights,) = attention_of_pairs(model, pairs, [read])
+    for (source, _), found in zip(pairs, weights, strict=True):
+        assert links(found, 0) == [(place, place) for place in range(len(source) - 1)]
 
 
 def test_a_model_whose_logits_are_not_numbers_is_damaged() -> None:
     model = tiny_model(tiny_codec())
     model.output_weight.data[7, 0] = math.nan
     with refuses(DamagedError, "logits; score"):
-        score_pairs(model, random_pairs(2), 100, None)
+        score_pairs(model, random_pairs(2), 100)
 
 
 def test_sequences_beyond_learned_positions_are_refused() -> None:
@@ -186,16 +179,16 @@ def test_sequences_beyond_learned_positions_are_refused() -> None:
     )  # fmt: skip
     model = Transformer(config, VOCABULARY, VOCABULARY, is_shared=True).eval()
     four, five = [5, 6, 7, EOS_ID], [5, 6, 7, 8, EOS_ID]
-    assert len(score_pairs(model, [(four, four)], 100, None)) == 1
+    assert len(score_pairs(model, [(four, four)], 100)) == 1
     for pair in ((five, four), (four, five)):
         with refuses(DataError, "5 4; --max-positions"):
-            score_pairs(model, [pair], 100, None)
+            score_pairs(model, [pair], 100)
 
 
 def test_no_pairs_have_no_scores() -> None:
-    assert score_pairs(tiny_model(tiny_codec()), [], 100, None) == []
+    assert score_pairs(tiny_model(tiny_codec()), [], 100) == []
 
 
 def test_a_model_in_training_mode_is_refused() -> None:
     with pytest.raises(AssertionError, match="evaluation mode"):
-        score_pairs(tiny_model(tiny_codec()).train(), random_pairs(1), 100, None)
+        score_pairs(tiny_model(tiny_codec()).train(), random_pairs(1), 100)

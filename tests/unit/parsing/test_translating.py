@@ -64,8 +64,8 @@ def test_the_search_finds_trees_with_the_scores_of_forced_decoding() -> None:
     for one in answer.translation.n_best:
         ids = CODEC.encode_target(one.text)  # equal to the found ids, as nothing was repaired
         assert len(ids) == len(one.tokens)
-        (forced,) = score_pairs(tiny_model(CODEC), [(source, ids)], 100, None)
-        assert one.log_prob == pytest.approx(forced.log_prob, abs=1e-4)
+        (forced,) = score_pairs(tiny_model(CODEC), [(source, ids)], 100)
+        assert one.log_prob == pytest.approx(sum(forced), abs=1e-4)
 
 
 def test_a_free_search_finds_other_outputs_which_are_repaired() -> None:
