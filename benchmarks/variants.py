@@ -34,6 +34,10 @@ VARIANTS: dict[str, Values] = {
     "encoder frozen": {"freeze": ("encoder",)},
     "encoder, source embeddings frozen": {"freeze": ("encoder", "source-embeddings")},
     "guided alignment": {"guided_alignment_weight": 0.05},
+    "guided alignment, full context": {
+        "guided_alignment_weight": 0.05,
+        "full_context_alignment": True,
+    },
 }
 LENGTHS = (20, 30)
 """Lengths of the sentences of a batch, alternating, so that attention has padding."""

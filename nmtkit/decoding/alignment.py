@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nmtkit.decoding.forced import Ids, not_numbers
+from nmtkit.decoding.forced import Ids, attention_of_pairs, not_numbers
 from nmtkit.model.attention import CrossAttention, SelfAttention, recorded_weights
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
@@ -29,7 +29,7 @@ class AttentionWeights:
         decoder: (L, H, T, T) self-attention of the decoder's input, which begins with the begin
             symbol; None without a target.
         memory: (L, H, T, S) cross-attention, a row per predicted target token; None without a
-            target.
+            target. A head that aligns given the whole target has its weights of that pass.
     """
 
     encoder: Tensor
@@ -63,7 +63,12 @@ def all_attention_weights(model: Transformer, source: Ids, target: Ids | None) -
         if target is None:
             return AttentionWeights(_stacked(encoder), None, None)
         model.decode(pack_sequences([(BOS_ID, *target[:-1])], device), encoded)
-    return AttentionWeights(_stacked(encoder), _stacked(decoder), _stacked(memory))
+    of_memory, read = _stacked(memory), model.aligning_attention
+    if read.sees_target:
+        ((of_memory[read.layer, read.head],),) = attention_of_pairs(
+            model, [(source, target)], [read]
+        )
+    return AttentionWeights(_stacked(encoder), _stacked(decoder), of_memory)
 
 
 def links(attention: Tensor, min_weight: float) -> list[tuple[int, int]]:

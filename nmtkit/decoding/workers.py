@@ -234,7 +234,8 @@ def _report_attention(paths: Iterable[Path], report: Callable[[str], None]) -> N
         found = aligning_attention(config, stored)
         where = f"layer {found.layer + 1} of {config.decoder_layers}"
         if found.head is not None:
-            how = f"head {found.head + 1} of decoder {where}, which was trained for them"
+            target = ", given the whole target" if found.sees_target else ""
+            how = f"head {found.head + 1} of decoder {where}, which was trained for them{target}"
         elif stored is not None:
             step = "reads" if found.is_shifted else "predicts"
             how = f"decoder {where}, by the step that {step} a word, as --choose-layer stored"

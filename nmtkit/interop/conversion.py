@@ -100,6 +100,10 @@ def export(
             ctranslate2.write(loaded, staged.path, quantization)
             quantized = ctranslate2.open_peer(staged.path, loaded.codec)
             lines.append(quantization_line(loaded, quantized, quantization))
+    if loaded.model.aligning_attention.sees_target:
+        lines.append(
+            "alignments differ from nmtkit's, because other libraries do not read the whole target"
+        )
     for line in lines:
         report(line)
     report(f"exported {path} to {out}")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nmtkit.config.problems import Problem
-from nmtkit.config.training import ModelConfig
+from nmtkit.config.training import ModelConfig, aligning_layer
 from nmtkit.interop.parity import (
     NUM_POSITIONS,
     Pair,
@@ -70,15 +70,15 @@ def write(loaded: LoadedModel, folder: Path, quantization: str | None = None) ->
         ConfigError: the library is not installed.
     """
     specs = import_extra("ctranslate2.specs", _EXTRA)
-    config = loaded.model.config
+    config, read = loaded.model.config, loaded.model.aligning_attention
     spec = specs.TransformerSpec.from_config(
         (config.encoder_layers, config.decoder_layers),
         config.heads,
         pre_norm=_PRE_NORM[config.norm],
         activation=specs.Activation[_ACTIVATIONS[config.activation]],
         # From its first how many heads, 0 = all, CTranslate2 reads alignments.
-        alignment_layer=loaded.model.aligning_attention.layer,
-        alignment_heads=int(config.trained_head is not None),
+        alignment_layer=aligning_layer(config.decoder_layers) if read.sees_target else read.layer,
+        alignment_heads=0 if read.sees_target or read.head is None else 1,
     )
     _set_weights(spec, loaded.model)
     _set_vocabularies(spec, loaded.codec)

@@ -68,12 +68,19 @@ def plain_weights(one: AligningModel, source: str, target: str) -> Tensor:
     read = one.model.aligning_attention
     heads = memory[read.layer] if read.head is None else memory[read.layer, read.head][None]
     rows = heads.mean(0)
-    return (rows[1:] if read.is_shifted else rows[:-1])[:, :-1]
+    # A head that sees the target has the rows as they align.
+    is_shifted = read.is_shifted and not read.sees_target
+    return (rows[1:] if is_shifted else rows[:-1])[:, :-1]
 
 
 @pytest.mark.parametrize(
     "read",
-    [{}, {"stored": OTHER}, {"alignment_layer": 1, "alignment_head": 2, "stored": OTHER}],
+    [
+        {},
+        {"stored": OTHER},
+        {"alignment_layer": 1, "alignment_head": 2, "stored": OTHER},
+        {"alignment_layer": 2, "full_context_alignment": True},
+    ],
     ids=str,
 )
 def test_a_word_is_linked_to_the_word_that_it_attends_to_most(read: dict[str, Any]) -> None:

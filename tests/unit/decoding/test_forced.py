@@ -138,6 +138,16 @@ def test_attention_is_the_softmax_of_queries_and_keys(
         torch.testing.assert_close(found.sum(1), torch.ones(len(target)))
 
 
+def test_a_head_that_sees_the_target_reads_the_words_after_a_token() -> None:
+    model = tiny_model(tiny_codec()).double()
+    source, target, other = [3, 4, 5, EOS_ID], [3, 5, 4, EOS_ID], [3, 5, 7, EOS_ID]
+    for sees_target in (False, True):
+        read = AligningAttention(1, 0, is_shifted=True, sees_target=sees_target)
+        ((one, two),) = attention_of_pairs(model, [(source, target), (source, other)], [read])
+        assert torch.equal(one[0], two[0]) != sees_target
+        assert not torch.equal(one[2], two[2])
+
+
 def test_a_model_that_looks_at_its_own_position_aligns_along_the_diagonal() -> None:
     # Embeddings are 0 and so is every layer but one, so that a token is its position alone; the
     # aligning layer attends to where the source's positions are most like its own.

@@ -45,7 +45,9 @@ REFUSED = {
     "positions": "learned",
     "window": 8,
 }
-WITHOUT_EFFECT = {"max_positions", "alignment_layer", "alignment_head"}
+WITHOUT_EFFECT = {
+    *("max_positions", "alignment_layer", "alignment_head", "full_context_alignment"),
+}
 """Settings that change no translation in the other library."""
 
 

@@ -393,6 +393,10 @@ def test_a_trained_head_comes_before_a_stored_layer_and_that_before_the_last_but
     deep = replace(TINY, decoder_layers=3)
     for config, stored in (
         (replace(deep, alignment_layer=2, alignment_head=3), AligningAttention(0, None, False)),
+        (
+            replace(deep, alignment_layer=1, full_context_alignment=True),
+            AligningAttention(2, None, is_shifted=True),
+        ),
         (deep, AligningAttention(2, None, is_shifted=True)),
         (deep, None),
         (replace(deep, decoder_layers=1), None),
@@ -402,6 +406,7 @@ def test_a_trained_head_comes_before_a_stored_layer_and_that_before_the_last_but
         found.append(model.aligning_attention)
     assert found == [
         AligningAttention(1, 2, is_shifted=False),
+        AligningAttention(0, 0, is_shifted=True, sees_target=True),
         AligningAttention(2, None, is_shifted=True),
         AligningAttention(1, None, is_shifted=False),
         AligningAttention(0, None, is_shifted=False),

@@ -280,7 +280,7 @@ def test_another_shape_is_refused_and_another_dropout_is_not(
     parent = Parent(tmp_path / "parent")
     may_differ = {
         **{"dropout": 0.3, "attention_dropout": 0.1, "activation_dropout": 0.2},
-        **{"alignment_layer": 1, "alignment_head": 2},
+        **{"alignment_layer": 1, "alignment_head": 2, "full_context_alignment": True},
     }
     config = replace(CONFIG, **may_differ)  # type: ignore[arg-type]
     Origin.find(parent, tmp_path, config, dataset, None)

@@ -194,8 +194,11 @@ def test_a_term_is_normalized_by_its_own_units(
     assert found.sums == plain.sums
 
 
-PLACES = {0: (3, 1), 2: (0,), 8: (4,), 9: (7, 0, 2), 15: (1,), 18: (0, 1)}
-"""Source places, within their sentence, of the links of some target places of `ragged_batch`."""
+PLACES = {0: (3, 1), 2: (0,), 7: (4,), 9: (7, 0, 2), 15: (1,), 17: (0, 1)}
+"""Source places, within their sentence, of the links of some target places of `ragged_batch`.
+
+The last target places, of the end symbol, have none.
+"""
 
 SENTENCES = ((0, 9, 0, 5), (9, 13, 5, 13), (13, 19, 13, 15))
 """Where target and source of each of its sentences begin and end."""
@@ -223,8 +226,8 @@ def loss_of_links(model: Transformer, layer: int, head: int) -> torch.Tensor:
     biases = [own.query.bias, *own.key_value.bias.split(own.sizes)]
     inputs: list[torch.Tensor] = []
     handle = own.register_forward_pre_hook(lambda _, arguments: inputs.append(arguments[0]))
-    memory = model.encode(batch.source)
-    model.decode(batch.target_in, memory)
+    memory, is_full = model.encode(batch.source), config.full_context_alignment
+    model.decode(batch.target_in, memory, is_causal=not is_full)
     handle.remove()
     total = torch.zeros((), dtype=torch.float64)
     for first, end, begin, stop in SENTENCES:
@@ -251,18 +254,24 @@ def loss_of_links(model: Transformer, layer: int, head: int) -> torch.Tensor:
         assert weights is not None
         for target in range(first, end):
             if linked := PLACES.get(target):
-                log_weights = [weights[0, head, target - first, place].log() for place in linked]
+                log_weights = [
+                    weights[0, head, target + is_full - first, place].log() for place in linked
+                ]
                 total = total - torch.stack(log_weights).mean()
     return total
 
 
+@pytest.mark.parametrize("is_full", [False, True])
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_guided_alignment_has_the_loss_and_gradients_of_torchs_attention(norm: str) -> None:
-    config = replace(MODEL, norm=norm, dropout=0.0, alignment_layer=1, alignment_head=3)
+def test_guided_alignment_has_the_loss_and_gradients_of_torchs_attention(
+    norm: str, is_full: bool
+) -> None:
+    head = replace(MODEL, alignment_layer=2, alignment_head=3, full_context_alignment=is_full)
+    config = replace(head, norm=norm, dropout=0.0)
     objective, batch = guided(config), linked_batch()
     names, parameters = zip(*objective.model.named_parameters(), strict=True)
     losses = objective(batch)
-    expected = loss_of_links(objective.model, layer=0, head=2)
+    expected = loss_of_links(objective.model, layer=1, head=2)
     torch.testing.assert_close(losses.sums[GUIDED_ALIGNMENT], expected.detach())
     whole = losses.sums["cross_entropy"] + 0.3 * expected.detach()
     torch.testing.assert_close(losses.loss.detach(), whole)
@@ -275,8 +284,9 @@ def test_guided_alignment_has_the_loss_and_gradients_of_torchs_attention(norm: s
         torch.testing.assert_close(mine, theirs, msg=name)
 
 
-def test_guided_alignment_is_recomputed_with_its_layer() -> None:
-    config = replace(MODEL, alignment_layer=2)
+@pytest.mark.parametrize("is_full", [False, True])
+def test_guided_alignment_is_recomputed_with_its_layer(is_full: bool) -> None:
+    config = replace(MODEL, alignment_layer=2, full_context_alignment=is_full)
     found = []
     for checkpointing in (False, True):
         objective = guided(config, checkpointing=checkpointing)
