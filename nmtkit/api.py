@@ -75,7 +75,7 @@ def load(
     Args:
         models: a model, a checkpoint or a run; several with the same vocabulary are an ensemble.
         search: beam and longest translation.
-        constraints: what translations may contain.
+        constraints: what translations may contain, and what they must.
         sampling: samples instead of the best translations.
         output: the number of translations, and their annotations.
         translation: precision, batches, long lines.
@@ -141,6 +141,7 @@ def evaluate(
     references: Iterable[str],
     /,
     *more_references: Iterable[str],
+    sources: Iterable[str] | None = None,
     metrics: MetricsConfig = _SCORE.metrics,
     significance: SignificanceConfig = _SCORE.significance,
 ) -> "list[Score]":
@@ -150,6 +151,7 @@ def evaluate(
         hypotheses: the translations.
         references: the reference of each translation.
         more_references: further references of each translation.
+        sources: the source of each translation, for metric terms.
         metrics: the metrics, and their settings.
         significance: confidence intervals.
 
@@ -172,6 +174,7 @@ def evaluate(
             Text(name, _lines(lines, name))
             for name, lines in zip(names, (references, *more_references), strict=True)
         ],
+        None if sources is None else Text("sources", _lines(sources, "sources")),
     )
     texts.check()
     for message in line_type(recipe.metrics).input_warnings(texts, recipe.metrics):

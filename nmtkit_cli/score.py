@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nmtkit.config.metrics import MetricsConfig
+from nmtkit.config.metrics import MetricsConfig, uses_source
 from nmtkit.config.schema import ScoreRecipe
 from nmtkit.errors import ConfigError
 from nmtkit_cli.command import FILE, PATH, given_one, refuse_without_effect
@@ -36,6 +36,9 @@ nmtkit score --reference test.de < translations.de
 
 # two systems, whether their difference is significant, and a page that compares them
 nmtkit score --reference test.de --metric bleu,chrf --paired-ar --html page.html old.de new.de
+
+# how many terms of a glossary are translated as it says
+nmtkit score --reference test.de --source test.en --metric terms --glossary terms.tsv new.de
 
 nmtkit score --reference gold.trees --metric brackets < parsed.trees
 
@@ -126,8 +129,8 @@ def _check_source(
         refuse_without_effect(given, "with --input-format json, whose objects have the sources")
     elif model is not None and source is None:
         raise click.UsageError("--model needs --source or --input-format json; give one of them")
-    elif model is None and page is None and not recipe.metrics.metric_command:
-        refuse_without_effect(given, "without --model, --metric-command or --html")
+    elif model is None and page is None and not uses_source(recipe.metrics):
+        refuse_without_effect(given, "without --model, --metric terms, --metric-command or --html")
 
 
 def _score_by_reference(
@@ -206,7 +209,7 @@ def _read_texts(recipe: ScoreRecipe, files: _TextFiles) -> "Texts":
     systems, sources = _read_systems(recipe.input.input_format, files.systems)
     if files.source:
         sources = [read_text(files.source)]
-    elif metrics.test_set and metrics.metric_command and not sources:
+    elif metrics.test_set and uses_source(metrics) and not sources:
         sources = [read_test_source(metrics.test_set, metrics.language_pair)]
     texts = Texts(systems, references, common_source(sources) if sources else None)
     texts.check()

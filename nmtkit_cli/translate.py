@@ -2,7 +2,6 @@
 
 import gc
 import re
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -72,7 +71,7 @@ def read_part(
     {},
     EXAMPLES,
     optional=("source", "target", "shard"),
-    rare=("overwrite", "as_text"),
+    rare=("shard", "overwrite", "as_text"),
 )
 @click.argument("models", type=PATH, metavar="MODEL...", required=False, nargs=-1)
 @click.option("--input", "source", type=PATH, metavar="FILE", help="Translate this file (or .gz).")
@@ -170,6 +169,7 @@ def _refuse_document(path: Path) -> None:
 def _translate_stream(models: Sequence[Path], recipe: TranslateRecipe) -> None:
     """Translate standard input to standard output; on a terminal, line by line."""
     say_opening(*models)
+    from nmtkit.decoding.answers import Tally
     from nmtkit.decoding.formats import make_writer, read_requests
     from nmtkit.decoding.workers import open_translator
     from nmtkit.progress.counting import SILENT
@@ -185,7 +185,7 @@ def _translate_stream(models: Sequence[Path], recipe: TranslateRecipe) -> None:
     requests = read_requests(text, recipe.output.input_format, "standard input", warn)
     size = 1 if recipe.translation.stream else recipe.translation.chunk_lines
     number = 0
-    repair_counts: Counter[bool | None] = Counter()
+    tally = Tally()
     # Who gets line by line sees the lines, and the speed is that of the input.
     reporter = SILENT if size == 1 else line_reporter()
     with reporter.counting("translated", "lines") as counting, prompting(text) as ask:
@@ -194,9 +194,10 @@ def _translate_stream(models: Sequence[Path], recipe: TranslateRecipe) -> None:
             numbered = enumerate(result.answers, number)
             write_lines(line for place, answer in numbered for line in write(answer, place))
             number += len(result.answers)
-            repair_counts.update(answer.translation.is_repaired for answer in result.answers)
+            for answer in result.answers:
+                tally.add(answer)
             counting.add(result.num_lines, result.num_tokens)
             if result.answers:
                 ask()
-    if summary := translator.summarize(repair_counts):
+    if summary := translator.summarize(tally):
         say(summary)

@@ -28,6 +28,7 @@ class MetricInfo:
         compares: the type of lines that it compares.
         settings: settings of `MetricsConfig` that change the score; others are refused.
         needs_languages: it needs --language-pair.
+        needs_source: it compares translations with their source, which only `nmtkit score` reads.
         is_higher_better: false for an error rate.
     """
 
@@ -35,6 +36,7 @@ class MetricInfo:
     compares: ComparedType = "text"
     settings: tuple[str, ...] = ()
     needs_languages: bool = False
+    needs_source: bool = False
     is_higher_better: bool = True
 
 
@@ -49,6 +51,7 @@ METRICS: dict[str, MetricInfo] = {
     "aer": MetricInfo(
         label="AER", compares="alignments", settings=("gold_base",), is_higher_better=False
     ),
+    "terms": MetricInfo(label="Terms", settings=("glossary", "glossary_case"), needs_source=True),
 }
 
 SCORE_KEYS = ("system", "by_length", "by_frequency")
@@ -71,7 +74,10 @@ TYPE_SETTINGS: Mapping[ComparedType, tuple[str, ...]] = {
 """Settings of scoring that have an effect with every metric of a type of lines."""
 
 CONSTRAINT_SETTINGS: Mapping[TargetType, Mapping[str, str]] = {
-    "text": {},
+    "text": dict.fromkeys(
+        ("markup", "placeholders", "placeholder_pattern", "glossary", "glossary_case"),
+        "the model is a parser, whose words are those of the source",
+    ),
     "trees": {"malformed_trees": "the model is no parser"},
 }
 """Settings of `ConstraintsConfig` that have an effect on one type of target only.
@@ -114,9 +120,13 @@ def metric_names(text: str) -> list[str]:
     return [] if text == NONE else list(dict.fromkeys(name.strip() for name in text.split(",")))
 
 
-def metrics_of(compares: ComparedType) -> list[str]:
-    """Return the names of the metrics for a type of lines."""
-    return [name for name, info in METRICS.items() if info.compares == compares]
+def metrics_of(compares: ComparedType, *, needs_source: bool = False) -> list[str]:
+    """Return the names of the metrics for a type of lines: those without source, or with it."""
+    return [
+        name
+        for name, info in METRICS.items()
+        if (info.compares, info.needs_source) == (compares, needs_source)
+    ]
 
 
 def cost(metric: str, nll: float, scores: Mapping[str, float]) -> float:
@@ -182,8 +192,9 @@ class MetricsConfig(TuningConfig):
         f"Comma-separated metrics of text ({', '.join(metrics_of('text'))}), of trees "
         f"({', '.join(metrics_of('trees'))}) or of word alignments "
         f"({', '.join(metrics_of('alignments'))}). paper-bleu: as in "
-        '"Attention Is All You Need"; brackets: F1 of EVALB; aer: alignment error rate; none: '
-        "only --metric-command.",
+        '"Attention Is All You Need"; brackets: F1 of EVALB; aer: alignment error rate; terms, of '
+        "text with --source and --glossary: share of translated terms; none: only "
+        "--metric-command.",
         metavar="LIST",
     )
     language_pair: str = setting(
@@ -204,6 +215,12 @@ class MetricsConfig(TuningConfig):
         "Number of the first word in the reference, for aer; alignments count from 0.",
         choices=(NONE, "0", "1"),
     )
+    glossary: str = setting(
+        "",
+        "Glossary of the metric terms: per line a term, a tab, its translations separated by |.",
+        metavar="FILE",
+    )
+    glossary_case: bool = setting(False, "Compare terms with their case.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,6 +253,13 @@ class BreakdownConfig:
         "Also print the F1 of words by frequency in this text, such as the training target.",
         metavar="FILE",
     )
+
+
+def uses_source(config: MetricsConfig) -> bool:
+    """Return whether metrics or programs get the source."""
+    names = metric_names(config.metric)
+    needs_source = any(METRICS[name].needs_source for name in names if name in METRICS)
+    return needs_source or bool(config.metric_command)
 
 
 def metric_commands(entries: Sequence[str]) -> dict[str, str]:

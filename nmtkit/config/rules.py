@@ -51,6 +51,7 @@ from nmtkit.config.schema import (
     values_of,
 )
 from nmtkit.config.training_rules import training_problems, unknown_metrics
+from nmtkit.config.translation import PLACEHOLDERS
 from nmtkit.symbols import SPECIAL_WORDS
 
 _PROGRAM_NAME = re.compile(r"[A-Za-z][\w.+-]*", re.ASCII)
@@ -114,7 +115,29 @@ def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
             "compile ('on') is for one process, which translates line by line; leave out "
             "--compile or --devices",
         )
+    yield from _spans(recipe)
     yield from _search(recipe, search)
+
+
+def _spans(recipe: TranslateRecipe) -> Iterator[Problem]:
+    spans = recipe.constraints
+    for name in spans.placeholder_kinds:
+        if name not in PLACEHOLDERS:
+            yield Problem(
+                ("placeholders",),
+                f"placeholders ({spans.placeholders!r}): no kind {name!r}; "
+                f"{suggestion(name, PLACEHOLDERS)}",
+            )
+    if not spans.glossary:
+        yield from without_effect(recipe, ("glossary_case",), "without --glossary", "glossary")
+    if recipe.sampling.sample:
+        for name in ("placeholders", "placeholder_pattern", "glossary"):
+            if getattr(spans, name):
+                yield Problem(
+                    (name, "sample"),
+                    f"{name} ({getattr(spans, name)}) is for beam search, which can demand words; "
+                    f"leave out --{name.replace('_', '-')} or --sample",
+                )
 
 
 def _search(recipe: Recipe, search: SearchConfig) -> Iterator[Problem]:
@@ -301,6 +324,8 @@ def _metrics(recipe: ScoreRecipe) -> Iterator[Problem]:
     unused = {*settings} - {*used}
     in_order = tuple(name for name in values_of(recipe) if name in unused)
     yield from without_effect(recipe, in_order, f"on {', '.join(names)}")
+    if "glossary" not in unused and not recipe.metrics.glossary:
+        yield Problem(("glossary",), "glossary is missing; give --glossary FILE, the terms")
     if "gold_base" not in unused and recipe.metrics.gold_base == NONE:
         yield Problem(
             ("gold_base",),

@@ -225,10 +225,19 @@ def _validated_metrics(recipe: TrainRecipe) -> Iterator[Problem]:
     names = [] if text in (AUTO, NONE) else metric_names(text)
     keys = ("validate_metrics", "best_metric")
     yield from unknown_metrics(names, METRICS, *keys)
+    with_source = [
+        name for name in (*names, best) if name in METRICS and METRICS[name].needs_source
+    ]
+    for name in dict.fromkeys(with_source):
+        yield Problem(
+            keys,
+            f"{name} needs the source, which validations do not compare; leave it out, and use "
+            "`nmtkit score` on translations",
+        )
     if names and not validation.validate_every:
         yield from without_effect(recipe, ("validate_metrics",), "without --validate-every")
     yield from unknown_metrics([best], [NLL, *METRICS], *keys[::-1])
-    if best not in METRICS:
+    if best not in METRICS or with_source:
         return
     if not validation.validate_every:
         yield from without_effect(recipe, ("best_metric",), "without --validate-every")

@@ -5,11 +5,38 @@ from functools import partial
 
 from nmtkit.config.setting import InferenceConfig, common, setting
 
+MARKUPS = ("none", "xml", "html")
+"""Markup of lines; `MARKUPS` in nmtkit/spans/tags.py has the rules of those with tags."""
+
+PLACEHOLDERS = ("braces", "printf", "url", "email", "number")
+"""Kinds of placeholders; `PLACEHOLDERS` in nmtkit/spans/placeholders.py finds them."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ConstraintsConfig:
     """Constraints."""
 
+    markup: str = common(
+        "none",
+        "Markup of the lines, xml or html: inline tags, comments and entities leave the text, and "
+        "return around the translation of what they enclosed.",
+        choices=MARKUPS,
+    )
+    placeholders: str = common(
+        "",
+        "Comma-separated kinds of placeholders to keep: braces, printf, url, email, number. Each "
+        "is in the translation byte for byte, as often as in the line.",
+        metavar="KINDS",
+    )
+    placeholder_pattern: tuple[str, ...] = setting(
+        (), "Regular expression of further placeholders; may be repeated.", metavar="REGEX"
+    )
+    glossary: str = common(
+        "",
+        "Terms that must be used: source term, tab, target term, or alternatives separated by |.",
+        metavar="FILE",
+    )
+    glossary_case: bool = setting(False, "Terms of --glossary match with their case only.")
     max_output_length: int = setting(
         0,
         "Longest translation, for any source; each part of a split line counts by itself; 0 = no "
@@ -39,6 +66,11 @@ class ConstraintsConfig:
         "words. prevent: search only well-formed trees; repair: search all, repair the result.",
         choices=("prevent", "repair"),
     )
+
+    @property
+    def placeholder_kinds(self) -> tuple[str, ...]:
+        """The kinds of `placeholders`."""
+        return tuple(filter(None, self.placeholders.split(",")))
 
 
 _sampled = partial(setting, only_with={"sample": (True,)})
@@ -119,7 +151,7 @@ class OutputConfig:
 class TranslationConfig(InferenceConfig):
     """Batches and input lines."""
 
-    batch_size: int = common(
+    batch_size: int = setting(
         0,
         "Largest number of sentences per batch; with W > 4 hypotheses per sentence, 4/W of it. "
         "auto = 64 on a CPU, 1024 on a GPU.",

@@ -1,6 +1,7 @@
 """Requests to a translator or an aligner, and its answers; without torch."""
 
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -15,11 +16,13 @@ class Request:
         target_prefix: the forced prefix of its translations; "" = none.
         others: the other keys of a JSON line, which are passed through to the output; those of an
             earlier answer are not among them.
+        whole: where parts of the source begin and end that are not split.
     """
 
     source: str
     target_prefix: str = ""
     others: Mapping[str, Any] = field(default_factory=dict)
+    whole: tuple[tuple[int, int], ...] = ()
 
     @property
     def line(self) -> str:
@@ -29,6 +32,22 @@ class Request:
 
 Chunk = tuple[int, Sequence[Request]]
 """Lines that are read and sorted by length together; the number of the first one, from 1."""
+
+
+@dataclass(frozen=True)
+class PlacedSpan:
+    """A part of a line that its translation must have.
+
+    Attributes:
+        kind: "placeholder", "element" (markup whose content is kept) or "term".
+        source: where it begins and ends in the plain source, in characters.
+        target: the same in the plain translation; None = the search did not write it. Then a
+            placeholder or an element is inserted, and a term is missing.
+    """
+
+    kind: str
+    source: tuple[int, int]
+    target: tuple[int, int] | None
 
 
 @dataclass(frozen=True)
@@ -51,6 +70,7 @@ class Translation:
             else ().
         attention: a row per token, a column per source token, 0 between parts; as `alignment`.
             float32, an eighth of the memory of Python floats.
+        placed: the placeholders and terms of the line, in order.
         alternatives: of the best translation of a line, the others of its n-best list.
     """
 
@@ -63,6 +83,7 @@ class Translation:
     token_log_probs: tuple[float, ...] = field(default=(), repr=False)
     alignment: tuple[tuple[int, int], ...] = field(default=(), repr=False)
     attention: "tuple[array[float], ...]" = field(default=(), repr=False, hash=False)
+    placed: tuple[PlacedSpan, ...] = field(default=(), repr=False)
     alternatives: "tuple[Translation, ...]" = field(default=(), repr=False, compare=False)
 
     @property
@@ -115,6 +136,36 @@ class AlignedPair:
     links: Sequence[tuple[int, int]]
     probabilities: Sequence[float]
     warning: str = ""
+
+
+@dataclass
+class Tally:
+    """What is reported of the translations of a text at its end.
+
+    Attributes:
+        repairs: number of translations for each value of `is_repaired`.
+        placed: number of placeholders, elements and terms, by whether they are terms, and whether
+            the search wrote them.
+    """
+
+    repairs: Counter[bool | None] = field(default_factory=Counter)
+    placed: Counter[tuple[bool, bool]] = field(default_factory=Counter)
+
+    def add(self, answer: Answer) -> None:
+        """Count an answer."""
+        self.repairs[answer.translation.is_repaired] += 1
+        for one in answer.translation.placed:
+            self.placed[one.kind == "term", one.target is not None] += 1
+
+    @property
+    def summary(self) -> str:
+        """A line about what the search did not write; "" if it wrote all."""
+        parts = []
+        for is_term, what in ((False, "placeholders were inserted"), (True, "terms are missing")):
+            if missing := self.placed[is_term, False]:
+                total = missing + self.placed[is_term, True]
+                parts.append(f"{missing:,} of {total:,} {what}")
+        return f"{' and '.join(parts)}: the search could not write them" if parts else ""
 
 
 AnyAnswer = TypeVar("AnyAnswer", Answer, AlignedPair)

@@ -5,11 +5,11 @@ command continues. Torch is loaded when all that can be checked before has been 
 """
 
 import gc
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from itertools import accumulate, islice, starmap
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, Protocol, TypeVar
@@ -18,7 +18,7 @@ from nmtkit.config.problems import shown
 from nmtkit.config.schema import AlignRecipe, TranslateRecipe, fields_of, recipe_of, values_of
 from nmtkit.config.training import LARGEST_DEPTH
 from nmtkit.data import shortlist as shortlists
-from nmtkit.decoding.answers import Answer, Pair, Results
+from nmtkit.decoding.answers import Answer, Pair, Results, Tally
 from nmtkit.decoding.formats import (
     INPUT_FORMATS,
     answered,
@@ -31,6 +31,7 @@ from nmtkit.progress.counting import QUICK_ITEMS, Counting, WorkReporter
 from nmtkit.storage.disk_errors import disk_errors
 from nmtkit.storage.durable import read_manifest
 from nmtkit.storage.growing_file import GrowingFile, growing_file
+from nmtkit.storage.json_data import encode
 from nmtkit.storage.manifest import Json, hash_of_content
 from nmtkit.storage.model_description import hashes_of, stored_aligning_attention
 from nmtkit.storage.run_folder import find_model
@@ -42,6 +43,7 @@ from nmtkit.text.lines import (
     open_bytes,
     pair_lines,
     raw_lines,
+    read_list,
 )
 from nmtkit.units import counted
 
@@ -152,11 +154,14 @@ def translate_file(
         "the model": " and ".join(map(_hash, folders)),
         "--shortlist": shortlist,
     }
+    if glossary := recipe.constraints.glossary:
+        terms = "\n".join(read_list(Path(glossary)))
+        given["--glossary"] = sha256(terms.encode()).hexdigest()[:_DIGITS]
     stored = [stored_aligning_attention(folder, LARGEST_DEPTH) for folder in folders]
     if (recipe.output.alignments or recipe.output.attention) and any(stored):
         given["the stored layer"] = " and ".join(one.place if one else "none" for one in stored)
     name, input_format = files.input_name, INPUT_FORMATS[recipe.output.input_format]
-    write, repair_counts = make_writer(recipe.output), Counter[bool | None]()
+    write, tally = make_writer(recipe.output), Tally()
     translators = []
 
     def checked_lines(stream: BinaryIO) -> Iterator[bytes]:
@@ -173,7 +178,7 @@ def translate_file(
         return translator
 
     def count_and_write(answer: Answer, number: int) -> list[str]:
-        repair_counts[answer.translation.is_repaired] += 1
+        tally.add(answer)
         return write(answer, number)
 
     with _opened(files) as (stream,):
@@ -189,7 +194,7 @@ def translate_file(
             open=open_models,
             write=count_and_write,
             ends=partial(answered, recipe.output),
-            summary=lambda: translators[0].summarize(repair_counts),
+            summary=lambda: translators[0].summarize(tally),
         )
         _write_file(task, [stream], files, reporter)
 
@@ -266,9 +271,9 @@ def _write_file(
         lines = _lines_of(files, facts.num_lines, task.chunk_lines)
         recipe = _with_precision(task.recipe, file.work)
         work = {
-            **task.given,
             "--shard": "{}/{}".format(*files.shard),
             **_by_flag(recipe),
+            **task.given,
             "the input": f"{counted(facts.num_lines, 'lines')}, {facts.sha256[:_DIGITS]}",
         }
         _check_same(file, work, task)
@@ -345,7 +350,8 @@ def _by_flag(recipe: TranslateRecipe | AlignRecipe) -> dict[str, Json]:
     """Return the settings that determine the output, by their flags."""
     fields = fields_of(type(recipe))
     values = values_of(recipe)
-    return {fields[name].flag: one for name, one in values.items() if name not in FREE_SETTINGS}
+    values = {name: one for name, one in values.items() if name not in FREE_SETTINGS}
+    return {fields[name].flag: encode(one) for name, one in values.items()}
 
 
 def _check_same(file: GrowingFile, work: Mapping[str, Json], task: Task[AnyRecipe]) -> None:

@@ -206,6 +206,11 @@ def _values(translation: Translation, output: OutputConfig) -> dict[str, Any]:
         values["token_log_probs"] = translation.token_log_probs
     if output.alignments:
         values["alignment"] = pharaoh(translation.alignment)
+    if translation.placed:
+        values["placed"] = [
+            {"kind": one.kind, "source": one.source, "translation": one.target}
+            for one in translation.placed
+        ]
     if output.attention:
         values["source_tokens"] = translation.source_tokens
         values["tokens"] = translation.tokens

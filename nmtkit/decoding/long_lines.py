@@ -5,7 +5,7 @@ A line that is too long is split into parts, whose translations are joined, or i
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from torch import Tensor
@@ -37,6 +37,8 @@ class SourcePart:
         ids: source ids, the end symbol last; none of a blank line, which is translated already.
         text: its text, a language symbol included.
         warning: how the line is shortened; "" = it is one part, complete.
+        start: where its text begins in the line, in characters; after a language symbol of its own,
+            where it would begin if the symbol were there.
         words_before: number of words of the line that end before the part, which may begin within
             a word.
         num_symbols: number of language symbols with which each part begins.
@@ -52,6 +54,7 @@ class SourcePart:
     ids: list[int] = field(default_factory=list)
     text: str = ""
     warning: str = ""
+    start: int = 0
     words_before: int = 0
     num_symbols: int = 0
     forced_prefix: list[int] = field(default_factory=list)
@@ -133,16 +136,21 @@ class LineSplitter:
         def encode(part: str) -> list[int]:
             return codec.encode_source(symbol + part)
 
+        def fits(part: str) -> bool:
+            return len(encode(part)) <= limit
+
         parts: list[SourcePart] = []
-        ends, end = [end for _, end in word_spans(text)], 0
+        ends = [end for _, end in word_spans(text)]
         is_segmented = KINDS[codec.source.kind].is_segmented
-        for part in split_text(text, lambda t: len(encode(t)) <= limit, at_spaces=is_segmented):
-            begin = text.index(part, end)
-            end = begin + len(part)
-            if (ids := encode(part)) != blank:
-                own, place = f"{symbol} {part}".lstrip(), (request, number, len(parts))
+        first = len(line) - len(text)
+        shielded = _shielded(line, request.whole)[first:]
+        for begin, end in _spans_of_parts(text, shielded, fits, at_spaces=is_segmented):
+            if (ids := encode(text[begin:end])) != blank:
+                own = f"{symbol} {text[begin:end]}".lstrip()
+                start = first + end - len(own)
                 words_before, num_symbols = bisect_right(ends, begin), int(bool(symbol))
-                parts.append(SourcePart(*place, ids, own, warning, words_before, num_symbols))
+                where = (start, words_before, num_symbols)
+                parts.append(SourcePart(request, number, len(parts), ids, own, warning, *where))
         return parts or [_blank(request, number, warning)]
 
     def _warning(self, num_tokens: int, limit: int, number: int) -> str:
@@ -216,6 +224,31 @@ def split_text(text: str, fits: Callable[[str], bool], *, at_spaces: bool = Fals
     if fits(text) or not (both := halves(text, at_spaces=at_spaces)):
         return [text]
     return [part for half in both for part in split_text(half, fits, at_spaces=at_spaces)]
+
+
+def _spans_of_parts(
+    text: str, shielded: str, fits: Callable[[str], bool], *, at_spaces: bool
+) -> Iterator[tuple[int, int]]:
+    """Yield where the parts of a text begin and end; `shielded` says where it can be split."""
+    end = 0
+    for part in split_text(shielded, fits, at_spaces=at_spaces):
+        begin = shielded.index(part, end)
+        end = begin + len(part)
+        if text == shielded or fits(own := text[begin:end]):
+            yield begin, end
+        else:
+            for first, last in _spans_of_parts(own, own, fits, at_spaces=at_spaces):
+                yield begin + first, begin + last
+
+
+def _shielded(line: str, whole: Sequence[tuple[int, int]]) -> str:
+    """Return a line with letters in the place of all between which parts of it could be split."""
+    parts, end = [], 0
+    for start, stop in whole:
+        inner = (one if one.isascii() and not one.isspace() else "x" for one in line[start:stop])
+        parts += [line[end:start], *inner]
+        end = stop
+    return "".join([*parts, line[end:]])
 
 
 def _blank(request: Request, number: int, warning: str = "") -> SourcePart:

@@ -70,6 +70,16 @@ class EnsembleState:
         entries = self.shortlist.entries
         return [replace(one, ids=tuple(entries[list(one.ids)].tolist())) for one in found]
 
+    def of(self, values: Tensor) -> Tensor:
+        """Return those of values (V,) that are of the entries that the search knows."""
+        return values if self.shortlist is None else values[self.shortlist.entries]
+
+    def places_of(self, ids: Sequence[int]) -> tuple[int, ...]:
+        """Return the places of ids among the entries, which have them."""
+        if self.shortlist is None:
+            return tuple(ids)
+        return tuple(self.indices(torch.tensor(ids, device=self.shortlist.entries.device)).tolist())
+
     def indices(self, tokens: Tensor) -> Tensor:
         """Return the indices of ids among the entries, which include them; NO_TOKEN stays."""
         if self.shortlist is None:
@@ -91,17 +101,17 @@ class Stepper:
         self.models = models
         self.shortlist = shortlist
 
-    def start(self, source: Packed, forced_prefixes: Tensor) -> EnsembleState:
+    def start(self, source: Packed, demanded: Tensor) -> EnsembleState:
         """Encode sources; return the state before the first step, one row per sentence.
 
         Args:
             source: ids (X,) of B sentences.
-            forced_prefixes: (B, P) ids that translations must begin with, padded with NO_TOKEN.
+            demanded: (B, P) ids that translations must contain, padded with NO_TOKEN.
         """
         states = [model.start(model.encode(source)) for model in self.models]
         if self.shortlist is None:
             return EnsembleState(states, None)
-        return EnsembleState(states, self._batch_shortlist(self.shortlist, source, forced_prefixes))
+        return EnsembleState(states, self._batch_shortlist(self.shortlist, source, demanded))
 
     def step(self, tokens: Tensor, state: EnsembleState) -> Tensor:
         """Return the logits of the token after each given one.
@@ -133,7 +143,7 @@ class Stepper:
         ]
 
     def _batch_shortlist(
-        self, shortlist: Shortlist, source: Packed, forced_prefixes: Tensor
+        self, shortlist: Shortlist, source: Packed, demanded: Tensor
     ) -> BatchShortlist:
         """Find the candidates of each sentence, and their union over the batch."""
         lengths = source.layout.lengths
@@ -142,8 +152,8 @@ class Stepper:
         rows = np.repeat(np.arange(len(lengths)), lengths)
         candidates = shortlist.candidates[source.values.cpu().numpy()]
         is_candidate[rows[:, None], candidates] = True
-        sentences, positions = (forced_prefixes != NO_TOKEN).nonzero(as_tuple=True)
-        forced = forced_prefixes[sentences, positions].cpu().numpy()
+        sentences, positions = (demanded != NO_TOKEN).nonzero(as_tuple=True)
+        forced = demanded[sentences, positions].cpu().numpy()
         is_candidate[sentences.cpu().numpy(), forced] = True
         entries = np.flatnonzero(is_candidate.any(0))
         bias = np.where(is_candidate[:, None, entries], np.float32(0), np.float32(IMPOSSIBLE))

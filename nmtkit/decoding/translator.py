@@ -14,7 +14,7 @@ from nmtkit.config.metrics import CONSTRAINT_SETTINGS, TargetType
 from nmtkit.config.schema import ScoringConfig, TranslateRecipe
 from nmtkit.config.translation import ConstraintsConfig
 from nmtkit.data.shortlist import Shortlist
-from nmtkit.decoding.answers import Answer, BatchResult, Chunk, Request, with_warnings
+from nmtkit.decoding.answers import Answer, BatchResult, Chunk, Request, Tally, with_warnings
 from nmtkit.decoding.constraints import (
     NO_TOKEN,
     BannedToken,
@@ -34,6 +34,8 @@ from nmtkit.errors import ConfigError, DataError
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import batches_by_length, pack_sequences
 from nmtkit.parsing.well_formed import TreeForm
+from nmtkit.spans.keeper import SpanKeeper
+from nmtkit.spans.phrases import Requirement
 from nmtkit.symbols import UNK_ID
 from nmtkit.text.codec import KINDS, TextCodec
 
@@ -112,6 +114,8 @@ class Translator:
         self._num_positions = min(model.config.longest_sequence for model in models)
         self._device = models[0].output_weight.device
         self._form = form = output_form(codec, recipe.constraints, self._device)
+        self._keeper = SpanKeeper(recipe.constraints, codec)
+        self._shows_links = recipe.output.alignments or recipe.output.attention
         self._splitter = LineSplitter(
             codec,
             recipe.translation,
@@ -148,7 +152,7 @@ class Translator:
             "models must be in evaluation mode"
         )
         lines = deque(
-            self._splitter.encode(request, number)
+            self._splitter.encode(self._keeper.read(request, number), number)
             for number, request in enumerate(requests, first_number)
         )
         parts = [part for line in lines for part in line if part.ids]
@@ -177,19 +181,16 @@ class Translator:
         recipe = self._recipe
         return recipe.output.n_best if recipe.sampling.sample else recipe.search.beam
 
-    def summarize(self, repair_counts: Counter[bool | None]) -> str:
-        """Return a line about the repaired translations of a text; "" for plain text.
-
-        Args:
-            repair_counts: number of translations for each value of `is_repaired`.
-        """
-        return KINDS[self.target_kind].summarize(repair_counts)
+    def summarize(self, tally: Tally) -> str:
+        """Return a line about what a text's translations lack or had repaired; "" = nothing."""
+        return KINDS[self.target_kind].summarize(tally.repairs) or tally.summary
 
     def _final_answers(self, lines: deque[list[SourcePart]]) -> list[Answer]:
         """Remove the first lines if they are translated; return the answers to them."""
         answers = []
         while lines and all(part.hypotheses for part in lines[0]):
-            answers.append(answer_of(self._codec, lines.popleft()))
+            answer = answer_of(self._codec, lines.popleft())
+            answers.append(self._keeper.write(answer, keep_links=self._shows_links))
         return answers
 
     def _batches(self, parts: Sequence[SourcePart]) -> Iterator[list[SourcePart]]:
@@ -203,74 +204,139 @@ class Translator:
 
     def _translate(self, parts: Sequence[SourcePart]) -> None:
         """Find the hypotheses of a batch, with the annotations that are requested."""
+        self._search(parts, [()] * len(parts))
+        unmet = [] if self._recipe.sampling.sample else self._unmet(parts)
+        if unmet:
+            self._search_again(unmet)
+        self._annotate(parts, unmet)
+
+    def _search(
+        self, parts: Sequence[SourcePart], requirements: Sequence[Sequence[Requirement]]
+    ) -> None:
+        """Find the hypotheses of a batch; parts with requirements may keep those that they have."""
         recipe, stepper, device = self._recipe, self._stepper, self._device
         sources = pack_sequences([part.ids for part in parts], device)
-        forced_prefixes = _padded([part.forced_prefix for part in parts], device)
-        state = stepper.start(sources, forced_prefixes)
-        longest, constraints = self._limits(parts, state.indices(forced_prefixes))
+        prefixes = [part.forced_prefix for part in parts]
+        demanded = [[i for one in own for ids in one.phrases for i in ids] for own in requirements]
+        forced = [[*prefix, *ids] for prefix, ids in zip(prefixes, demanded, strict=True)]
+        state = stepper.start(sources, _padded(forced, device))
+        num_required = [sum(one.num_tokens for one in own) for own in requirements]
+        max_lengths = self._max_lengths(parts, num_required)
+        constraints = self._constraints(
+            parts, max_lengths, state.indices(_padded(prefixes, device))
+        )
+        if any(requirements):
+            constraints.append(
+                self._keeper.constraint(requirements, max_lengths, recipe.search.beam, state)
+            )
+        together = Constraints(constraints, max_lengths) if constraints else None
         if recipe.sampling.sample:
             keys = torch.tensor([(part.line, part.index) for part in parts], device=device)
             spec = SamplingSpec(recipe.sampling, keys, recipe.output.n_best)
-            found = sample(stepper.step, state, longest, spec, recipe.search, constraints)
+            found = sample(stepper.step, state, max_lengths, spec, recipe.search, together)
         else:
             found = beam_search(
-                stepper.step, state, longest, recipe.search, constraints, recipe.output.n_best
+                stepper.step, state, max_lengths, recipe.search, together, recipe.output.n_best
             )
         for part, hypotheses in zip(parts, found, strict=True):
-            if not hypotheses:
+            if not (hypotheses or part.hypotheses):
                 raise DataError(
                     f"line {part.line}: no translation satisfies --min-length-offset, "
                     "--no-repeat-ngram and the other constraints; loosen them"
                 )
-            part.hypotheses = state.with_token_ids(hypotheses)
-        self._annotate(parts)
+            part.hypotheses = state.with_token_ids(hypotheses) or part.hypotheses
 
-    def _annotate(self, parts: Sequence[SourcePart]) -> None:
-        """Read the hypotheses again, which is cheap compared with the search, as requested."""
-        models, output = self._models, self._recipe.output
+    def _unmet(self, parts: Sequence[SourcePart]) -> list[SourcePart]:
+        """Return the parts one of whose translations lacks what it must have."""
+        decode, keeper = self._codec.decode_target, self._keeper
+        return [
+            part
+            for part in parts
+            if (required := keeper.required_of(part.request, part.start, part.text))
+            and not all(keeper.is_met(required, decode(one.ids)) for one in part.hypotheses)
+        ]
+
+    def _search_again(self, parts: Sequence[SourcePart]) -> None:
+        """Find hypotheses with what they must have, near where the present ones attend to it."""
+        pairs = [(part.ids, part.hypotheses[0].ids) for part in parts]
         max_tokens = max_tokens_of(self._recipe.translation, self._device)
-        pairs = [(part.ids, one.ids) for part in parts for one in part.hypotheses]
-        if output.token_scores:
-            log_probs = iter(score_by_ensemble(models, pairs, max_tokens))
+        attention = attention_by_ensemble(self._models, pairs, max_tokens)
+        keeper = self._keeper
+        requirements = [
+            keeper.requirements(
+                keeper.required_of(part.request, part.start, part.text),
+                part.text,
+                part.ids,
+                weights,
+            )
+            for part, weights in zip(parts, attention, strict=True)
+        ]
+        demanding = [pair for pair in zip(parts, requirements, strict=True) if pair[1]]
+        if demanding:
+            self._search(*zip(*demanding, strict=True))
+
+    def _annotate(self, parts: Sequence[SourcePart], unmet: Sequence[SourcePart]) -> None:
+        """Read the hypotheses again, which is cheap compared with the search, as requested.
+
+        Args:
+            parts: of a batch.
+            unmet: those whose links are needed, because something may be missing.
+        """
+        models = self._models
+        max_tokens = max_tokens_of(self._recipe.translation, self._device)
+        if self._recipe.output.token_scores:
+            log_probs = iter(score_by_ensemble(models, _pairs(parts), max_tokens))
             for part in parts:
                 part.token_log_probs = [next(log_probs) for _ in part.hypotheses]
-        if output.alignments or output.attention:
-            attention = iter(attention_by_ensemble(models, pairs, max_tokens))
-            for part in parts:
-                part.attention = [next(attention) for _ in part.hypotheses]
+        if not self._shows_links:
+            own = {id(part) for part in unmet}
+            needs_links = self._keeper.needs_links
+            parts = [one for one in parts if id(one) in own or needs_links(one.request)]
+        attention = iter(attention_by_ensemble(models, _pairs(parts), max_tokens))
+        for part in parts:
+            part.attention = [next(attention) for _ in part.hypotheses]
 
-    def _limits(
-        self, parts: Sequence[SourcePart], forced_prefixes: Tensor
-    ) -> tuple[Tensor, Constraints | None]:
-        """Return the largest lengths of hypotheses (B,), and their other constraints, if any."""
+    def _max_lengths(self, parts: Sequence[SourcePart], num_required: Sequence[int]) -> Tensor:
+        """Return the largest lengths of hypotheses (B,), end symbols counted."""
         search, config = self._recipe.search, self._recipe.constraints
-        form, fewest = self._form, [1] * len(parts)
-        if form is not None:
-            fewest = [form.fewest_tokens(part.ids, part.request.line) for part in parts]
-        longest, shortest = [], []
-        for part, num_fewest in zip(parts, fewest, strict=True):
-            size, forced = len(part.ids), len(part.forced_prefix)
-            limit = max(longest_translation(search, size), num_fewest)
+        longest = []
+        for part, num_tokens in zip(parts, num_required, strict=True):
+            limit = longest_translation(search, len(part.ids)) + num_tokens
+            limit = max(limit, self._fewest_tokens(part))
             if config.max_output_length:
                 limit = min(limit, config.max_output_length + 1)
-            limit = min(max(limit, forced + 1), self._num_positions)
-            longest.append(limit)
-            minimum = int(config.min_length_ratio * (size - 1)) + config.min_length_offset + 1
-            shortest.append(min(minimum, limit))
-        device = self._device
-        max_lengths = torch.tensor(longest, device=device)
+            longest.append(min(max(limit, len(part.forced_prefix) + 1), self._num_positions))
+        return torch.tensor(longest, device=self._device)
+
+    def _constraints(
+        self, parts: Sequence[SourcePart], max_lengths: Tensor, forced_prefixes: Tensor
+    ) -> list[Constraint]:
+        """Return the constraints on hypotheses except those on their largest length."""
+        config, form = self._recipe.constraints, self._form
+        minima = [
+            int(config.min_length_ratio * (len(part.ids) - 1)) + config.min_length_offset + 1
+            for part in parts
+        ]
         constraints: list[Constraint] = []
         if forced_prefixes.shape[1]:
             constraints.append(ForcedPrefixes(forced_prefixes))
-        if max(shortest) > 1:
-            constraints.append(ShortestLengths(torch.tensor(shortest, device=device)))
+        if max(minima) > 1:
+            shortest = torch.tensor(minima, device=self._device).minimum(max_lengths)
+            constraints.append(ShortestLengths(shortest))
         if config.ban_unknown:
             constraints.append(BannedToken(UNK_ID))
         if config.no_repeat_ngram:
             constraints.append(NoRepeatedNgrams(config.no_repeat_ngram))
-        if form is not None and (of_form := form.constraint(fewest, max_lengths)) is not None:
-            constraints.append(of_form)
-        return max_lengths, Constraints(constraints, max_lengths) if constraints else None
+        if form is not None:
+            fewest = [self._fewest_tokens(part) for part in parts]
+            if (of_form := form.constraint(fewest, max_lengths)) is not None:
+                constraints.append(of_form)
+        return constraints
+
+    def _fewest_tokens(self, part: SourcePart) -> int:
+        """Return the length of the shortest output of a part, its end symbol counted."""
+        form = self._form
+        return 1 if form is None else form.fewest_tokens(part.ids, part.request.line)
 
 
 def output_form(
@@ -296,6 +362,11 @@ def output_form(
 def scale_limit(limit: int, width: int) -> int:
     """Scale the limit of a batch to sentences of `width` hypotheses each; at least 1."""
     return max(1, limit * _USUAL_WIDTH // max(width, _USUAL_WIDTH))
+
+
+def _pairs(parts: Iterable[SourcePart]) -> list[tuple[Sequence[int], Sequence[int]]]:
+    """Return source and target of each hypothesis of parts."""
+    return [(part.ids, one.ids) for part in parts for one in part.hypotheses]
 
 
 def _padded(sequences: Sequence[Sequence[int]], device: torch.device) -> Tensor:

@@ -1,7 +1,7 @@
 """Translation and alignment by several processes, each with its own device."""
 
 import os
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ import torch
 
 from nmtkit.config.schema import AlignRecipe, RuntimeConfig, TranslateRecipe
 from nmtkit.decoding.aligner import Aligner
-from nmtkit.decoding.answers import Results, with_warnings
+from nmtkit.decoding.answers import Results, Tally, with_warnings
 from nmtkit.decoding.loading import load_aligner, load_translator
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import LostRankError, NmtkitError, ResourceError, is_out_of_memory
@@ -188,9 +188,9 @@ class Workers:
             while parts:
                 self._receive_result(worker)
 
-    def summarize(self, repair_counts: Counter[bool | None]) -> str:
+    def summarize(self, tally: Tally) -> str:
         """Return the line of `Translator.summarize`."""
-        return KINDS[self._target_kind].summarize(repair_counts)
+        return KINDS[self._target_kind].summarize(tally.repairs) or tally.summary
 
 
 def open_translator(

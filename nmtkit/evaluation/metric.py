@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from nmtkit.config.metrics import MetricsConfig
 from nmtkit.errors import ConfigError
 from nmtkit.evaluation.texts import Texts
 from nmtkit.progress.counting import WorkReporter
@@ -57,6 +58,11 @@ Statistics = list[list[int | float]]
 
 Result = tuple[float, str, Mapping[str, Any]]
 """A score with its details and figures, as in `Score`."""
+
+
+def marks_of_test_set(config: MetricsConfig) -> Mapping[str, str]:
+    """Return the entries of a signature that name the test set, if one is given."""
+    return {"test": config.test_set, "lang": config.language_pair} if config.test_set else {}
 
 
 def check_one_reference(references: Sequence[object], compared: str, name: str) -> None:

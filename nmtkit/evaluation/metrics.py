@@ -27,10 +27,11 @@ from nmtkit.config.metrics import (
 )
 from nmtkit.errors import ConfigError
 from nmtkit.evaluation.alignment_error import count_links, score_links
-from nmtkit.evaluation.metric import Metric, Result, Score, Statistics
+from nmtkit.evaluation.metric import Metric, Result, Score, Statistics, marks_of_test_set
 from nmtkit.evaluation.metric_command import Segment, run_metric_command
 from nmtkit.evaluation.texts import Text, Texts
 from nmtkit.parsing.evalb.metric import make_bracket_metrics
+from nmtkit.spans.terms_metric import make_terms_metric
 from nmtkit.text.moses import Moses, split_compounds
 
 if TYPE_CHECKING:
@@ -253,6 +254,7 @@ MAKERS: dict[str, Maker] = {
     "paper-bleu": partial(_make_moses_bleu, splits_compounds=True),
     "brackets": make_bracket_metrics,
     "aer": _make_aer,
+    "terms": make_terms_metric,
 }
 """Makers of the metrics in `METRICS`; the first metric that a maker returns is the main one."""
 
@@ -261,13 +263,12 @@ def _text_metric(
     info: MetricInfo, config: MetricsConfig, scorer: "SacreMetric", line_scorer: "SacreMetric"
 ) -> Metric:
     """Make a metric of plain text; its signature names the test set, if one is given."""
-    marks = {"test": config.test_set, "lang": config.language_pair} if config.test_set else {}
     return Metric(
         name=info.label,
         is_higher_better=info.is_higher_better,
         scorer=scorer,
         line_scorer=line_scorer,
-        marks=marks,
+        marks=marks_of_test_set(config),
     )
 
 

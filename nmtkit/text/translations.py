@@ -32,6 +32,7 @@ TRANSLATION_KEYS: dict[str, Any] = {
     "link_probabilities": list[float],
     "source_tokens": list[str],
     "attention": list[list[float]],
+    "placed": list[dict[str, Any]],
     "features": dict[str, float],
     "rerank_score": float,
     "system": str,

@@ -35,8 +35,10 @@ _SOUTH_EAST_ASIAN = (  # Thai, Lao, Tibetan, Burmese, Khmer, Tai
     "\u0e00-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf"
     "\ua9e0-\ua9ff\uaa60-\uaadf\U00011700-\U0001174f"
 )
-_SPACELESS = re.compile(f"[{_EAST_ASIAN}{_SOUTH_EAST_ASIAN}]")
-"""Characters of scripts without spaces between words."""
+SPACELESS_CHARACTERS = _EAST_ASIAN + _SOUTH_EAST_ASIAN
+"""Characters of scripts without spaces between words, as ranges of a regular expression."""
+
+_SPACELESS = re.compile(f"[{SPACELESS_CHARACTERS}]")
 
 _SPACELESS_SENTENCES = re.compile(f"[{_EAST_ASIAN}]")
 """Characters of scripts without spaces between sentences."""
@@ -94,8 +96,12 @@ def words_and_punctuation(text: str) -> list[str]:
     Such a word is a run of letters and digits with their marks and joiners: `don't` has two, and an
     apostrophe.
     """
-    found = _WORD_OR_MARK.finditer(_classes(text))
-    return [text[slice(*match.span())] for match in found]
+    return [text[start:end] for start, end in word_and_punctuation_spans(text)]
+
+
+def word_and_punctuation_spans(text: str) -> list[tuple[int, int]]:
+    """Return where each of `words_and_punctuation` begins and ends."""
+    return [match.span() for match in _WORD_OR_MARK.finditer(_classes(text))]
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:

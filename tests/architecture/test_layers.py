@@ -68,6 +68,8 @@ MAY_IMPORT_TORCH = (
     "nmtkit.data.batch",
     "nmtkit.model",
     "nmtkit.parsing.well_formed",
+    "nmtkit.spans.keeper",
+    "nmtkit.spans.phrases",
     "nmtkit.storage.model_folder",
     "nmtkit.storage.checkpoint",
     "nmtkit.averaging",

@@ -62,6 +62,9 @@ def score_of_the_reference(name: str, folder: Path) -> str:
     lines = write_lines(folder / "lines", LINES[info.compares])
     options = ["--language-pair", "en-de"] if info.needs_languages else []
     options += ["--gold-base", "0"] if "gold_base" in info.settings else []
+    if info.needs_source:
+        glossary = write_lines(folder / "terms.tsv", ("b c\tb c", "g\tg"))
+        options += ["--source", str(lines), "--glossary", str(glossary)]
     done = nmtkit("score", "--reference", lines, "--metric", name, *options, lines)
     assert (done.stderr, done.returncode) == (b"", 0)
     return done.stdout.decode().splitlines()[0]
@@ -115,7 +118,7 @@ def scores(folder: Path) -> list[Mapping[str, float]]:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, info in METRICS.items() if info.compares in get_args(TargetType)]
+    "name", [name for target in get_args(TargetType) for name in metrics_of(target)]
 )
 def test_each_metric_validates_and_chooses_the_best(
     name: str, data: Mapping[str, Path], tmp_path: Path
@@ -170,6 +173,8 @@ def test_none_validates_without_translating(data: Mapping[str, Path], tmp_path: 
             ("--validate-metrics", "bleu,brackets"),
             f"validate_metrics brackets; {' '.join(metrics_of('text'))}",
         ),
+        ("text", ("--validate-metrics", "bleu,terms"), "terms source; leave"),
+        ("text", ("--best-metric", "terms"), "terms source; leave"),
         (
             "trees",
             ("--best-metric", "bleu"),

@@ -6,7 +6,6 @@ A translator of the tests' own writes capitals, so a model here has only hashes.
 import gzip
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ import torch
 from nmtkit.config.schema import RuntimeConfig, TranslateRecipe, fields_of, recipe_of
 from nmtkit.config.training import AligningAttention
 from nmtkit.decoding import workers
-from nmtkit.decoding.answers import Answer, BatchResult, Chunk, Request, Translation
+from nmtkit.decoding.answers import Answer, BatchResult, Chunk, Request, Tally, Translation
 from nmtkit.decoding.corpus import FREE_SETTINGS, CorpusFiles, translate_file
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.progress.counting import WorkReporter
@@ -75,8 +74,8 @@ class Capitals:
         others = (other,) * (len(text) % 3)
         return Answer(request, replace(other, alternatives=others))
 
-    def summarize(self, repair_counts: Counter[bool | None]) -> str:
-        return f"{repair_counts[True]} repaired, {repair_counts[False]} not"
+    def summarize(self, tally: Tally) -> str:
+        return f"{tally.repairs[True]} repaired, {tally.repairs[False]} not"
 
 
 class Corpus:

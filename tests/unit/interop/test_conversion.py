@@ -82,8 +82,10 @@ def test_an_exported_model_appears_whole(
 def test_an_export_says_that_other_libraries_do_not_read_the_whole_target(
     tmp_path: Path, reported: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = {"alignment_layer": 1, "full_context_alignment": True}
-    settings = {**settings, "guided_alignment_weight": 0.05, "activation": "silu"}
+    settings = {
+        **{"alignment_layer": 1, "full_context_alignment": True},
+        **{"guided_alignment_weight": 0.05, "activation": "silu"},
+    }
     write_random_model(tmp_path / "own", shared_codec(), settings)
     use_peer(monkeypatch, 0.0)
     export(tmp_path / "own", "marian", tmp_path / "out", overwrite=False, report=reported.append)

@@ -1,0 +1,349 @@
+"""What must survive the translation of a line: found in the source, demanded, and written back.
+
+Markup leaves the line before it is translated, and returns by word alignment. A placeholder must be
+in the translation as often as in the source, and a term at least as often. A free search comes
+first: most lines have all that they need. The others are searched again, with required phrases
+that begin where the free search attended to their source. What a search cannot write, because the
+vocabulary or the longest length does not permit it, is inserted after the translation of the word
+before it.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from html import escape
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from nmtkit.config.translation import ConstraintsConfig
+from nmtkit.decoding.answers import Answer, PlacedSpan, Request, Translation
+from nmtkit.errors import DataError
+from nmtkit.spans.edges import Span
+from nmtkit.spans.markup import MarkedLine, read_markup
+from nmtkit.spans.phrases import RequiredPhrases, Requirement, WordEdges
+from nmtkit.spans.projection import ROOT, Element
+from nmtkit.spans.required import AFTER_WORDS, BEFORE_WORDS, WORD_CHARACTER, Finder, Required
+from nmtkit.spans.writing import write_markup
+from nmtkit.symbols import UNK_ID
+from nmtkit.text.codec import TextCodec
+from nmtkit.text.links import words_of_pieces
+from nmtkit.text.words import word_spans, words_of
+
+_ATTENDED = 0.5
+"""Part of the largest attention to a phrase that a position has at least where it is translated."""
+
+
+class Entries(Protocol):
+    """The entries of the target vocabulary that a search knows, and their places."""
+
+    def of(self, values: Tensor) -> Tensor:
+        """Return those of values (V,) that are of the entries."""
+
+    def places_of(self, ids: Sequence[int]) -> tuple[int, ...]:
+        """Return the places of ids among the entries, which have them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpanRequest(Request):
+    """A request whose source is the plain text of a line.
+
+    Attributes:
+        original: the request as it was read.
+        marked: the plain text and its markup.
+        required: what the translation must have, in order.
+    """
+
+    original: Request
+    marked: MarkedLine
+    required: tuple[Required, ...]
+
+
+class SpanKeeper:
+    """Keeps markup, placeholders and terms."""
+
+    def __init__(self, config: ConstraintsConfig, codec: TextCodec) -> None:
+        """Read the glossary, if there is one.
+
+        Raises:
+            ConfigError: a pattern is not valid, or the glossary cannot be opened.
+            DataError: the glossary is malformed.
+        """
+        self._markup = config.markup
+        self._codec = codec
+        self._finder = Finder(config, codec.target.normalize)
+        self._phrases_of: dict[str, tuple[tuple[int, ...], ...]] = {}
+
+    def read(self, request: Request, number: int) -> Request:
+        """Return the request of a line's plain text; the same request if there is nothing to keep.
+
+        Args:
+            request: as it was read; its keys `spans` and `terms` name further parts.
+            number: of its line, for messages.
+
+        Raises:
+            DataError: the line is a document; a key is malformed.
+        """
+        where, line = f"line {number}", request.line
+        marked = MarkedLine(line, (), (), is_escaped=False)
+        if self._markup != "none":
+            try:
+                marked = read_markup(line, self._markup)
+            except DataError as error:
+                raise DataError(f"{where}: {error}") from None
+        required = self._finder.in_line(marked, request, where)
+        if not required and not marked.is_escaped:
+            return request
+        return SpanRequest(
+            source=marked.text,
+            target_prefix=request.target_prefix,
+            others=request.others,
+            whole=tuple((one.start, one.end) for one in required),
+            original=request,
+            marked=marked,
+            required=tuple(required),
+        )
+
+    def requirements(
+        self, required: Sequence[Required], text: str, ids: Sequence[int], weights: Tensor
+    ) -> list[Requirement]:
+        """Return what a search must write.
+
+        Args:
+            required: parts of `text`, whose characters they count.
+            text: the source.
+            ids: its ids, the end symbol last.
+            weights: (T, S), the attention of a free translation.
+        """
+        pieces = words_of_pieces(self._codec.source, ids[:-1], words_of(text), text)
+        groups: dict[tuple[bool, tuple[str, ...]], list[Required]] = {}
+        for one in required:
+            groups.setdefault((one.is_exact, one.texts), []).append(one)
+        found = []
+        for (is_exact, texts), own in groups.items():
+            phrases = tuple(phrase for one in texts for phrase in self._phrases(one))
+            if phrases:
+                places = sorted(_attended(weights, pieces, text, one) for one in own)
+                longer = min(map(len, phrases)) - max(
+                    1, round(sum(n for _, n in places) / len(own))
+                )
+                starts = tuple(start for start, _ in places)
+                glued = zip(*(one.is_glued for one in own), strict=True)
+                before, after = map(any, glued)
+                is_glued = before, after
+                found.append(Requirement(phrases, starts, longer, is_exact, is_glued))
+        return [replace(one, is_exact=one.is_exact and not _is_within(one, found)) for one in found]
+
+    def constraint(
+        self,
+        requirements: Sequence[Sequence[Requirement]],
+        max_lengths: Tensor,
+        width: int,
+        entries: Entries,
+    ) -> RequiredPhrases:
+        """Return the constraint on a batch.
+
+        Args:
+            requirements: of each of B sentences.
+            max_lengths: (B,) int64, the longest hypotheses permitted, end symbols counted.
+            width: rows per sentence.
+            entries: the entries of the vocabulary that the search knows.
+        """
+        own = [
+            [
+                replace(one, phrases=tuple(map(entries.places_of, one.phrases)))
+                for one in of_sentence
+            ]
+            for of_sentence in requirements
+        ]
+        edges = WordEdges(*(entries.of(one.to(max_lengths.device)) for one in self._edges))
+        return RequiredPhrases(own, edges, max_lengths, width)
+
+    @cached_property
+    def _edges(self) -> tuple[Tensor, ...]:
+        """The fields of `WordEdges` for the whole target vocabulary."""
+        vocabulary = self._codec.target
+        texts = [vocabulary.texts([index])[0] for index in range(vocabulary.size)]
+        # A byte of a character may be of a letter.
+        letter = re.compile(f"{WORD_CHARACTER}|\ufffd")
+        found = (
+            [bool(text) and not re.match(AFTER_WORDS, text[0]) for text in texts],
+            [bool(text) and not re.match(BEFORE_WORDS, text[-1]) for text in texts],
+            [bool(text) and bool(letter.match(text[0])) for text in texts],
+            [bool(text) and bool(letter.match(text[-1])) for text in texts],
+        )
+        return tuple(map(torch.tensor, found))
+
+    def is_met(self, required: Sequence[Required], text: str) -> bool:
+        """Return whether a translation has what is required, and placeholders not more often."""
+        return self._finder.in_translation(required, text).is_met
+
+    def required_of(self, request: Request, start: int, text: str) -> list[Required]:
+        """Return what a part of a line must have, in characters of the part.
+
+        Args:
+            request: of the line.
+            start: where the part begins.
+            text: of the part.
+        """
+        if not isinstance(request, SpanRequest):
+            return []
+        return [
+            replace(one, start=one.start - start, end=one.end - start)
+            for one in request.required
+            if start <= one.start < start + len(text)
+        ]
+
+    def needs_links(self, request: Request) -> bool:
+        """Return whether a line has markup to put back."""
+        return isinstance(request, SpanRequest) and bool(request.marked.elements)
+
+    def write(self, answer: Answer, *, keep_links: bool) -> Answer:
+        """Write markup and placeholders into the translations of an answer.
+
+        Args:
+            answer: of a request that `read` returned.
+            keep_links: leave alignment and attention, which are of the plain text.
+        """
+        request = answer.request
+        if not isinstance(request, SpanRequest):
+            return answer
+        best, *others = (self._written(request, one) for one in answer.translation.n_best)
+        if not keep_links:
+            best, *others = (
+                replace(one, alignment=(), attention=(), source_tokens=())
+                if not one.token_log_probs
+                else replace(one, alignment=(), attention=())
+                for one in (best, *others)
+            )
+        best = replace(best, alternatives=tuple(others))
+        return replace(answer, request=request.original, translation=best)
+
+    def _phrases(self, text: str) -> tuple[tuple[int, ...], ...]:
+        """Return the ids of a text after a space, and without it, if they write it exactly."""
+        if text not in self._phrases_of:
+            vocabulary = self._codec.target
+            ids = vocabulary.encode(text)
+            bracket = vocabulary.encode(f"({text}")
+            parts = vocabulary.texts(bracket)
+            num_before = next((n for n in (1, 2) if "".join(parts[:n]).strip() == "("), None)
+            found = [ids, bracket[num_before:] if num_before else []]
+            self._phrases_of[text] = tuple(
+                dict.fromkeys(
+                    tuple(one)
+                    for one in found
+                    if one and UNK_ID not in one and vocabulary.decode(one).strip() == text
+                )
+            )
+        return self._phrases_of[text]
+
+    def _written(self, request: SpanRequest, translation: Translation) -> Translation:
+        required, marked = request.required, request.marked
+        if marked.elements and not marked.text.strip():
+            return replace(translation, text=request.original.line)
+        places = self._finder.in_translation(required, translation.text).places
+        text, places = _with_raw(translation.text, required, places)
+        missing = [
+            one
+            for one, place in zip(required, places, strict=True)
+            if place is None and one.kind == "placeholder"
+        ]
+        if marked.is_escaped or missing:
+            spans = {
+                (one.start, one.end): place
+                for one, place in zip(required, places, strict=True)
+                if place is not None
+            }
+            text = write_markup(_with_marks(marked, missing), text, translation.alignment, spans)
+        if missing and not marked.is_escaped:
+            now = self._finder.in_translation(required, text).places
+            places = tuple(new if old else None for new, old in zip(now, places, strict=True))
+        placed = tuple(
+            PlacedSpan(one.kind, (one.start, one.end), place)
+            for one, place in zip(required, places, strict=True)
+        )
+        return replace(translation, text=text, placed=placed)
+
+
+def _attended(
+    weights: Tensor, pieces: Sequence[range], text: str, required: Required
+) -> tuple[int, int]:
+    """Return where the attention to a part of the source begins, and for how many positions."""
+    words = [
+        index
+        for index, (start, end) in enumerate(word_spans(text))
+        if start < required.end and required.start < end
+    ]
+    own = [
+        place
+        for place, one in enumerate(pieces)
+        if words and one.start <= words[-1] and words[0] < one.stop
+    ]
+    rows = weights[:-1, own].sum(1) if own and len(weights) > 1 else torch.zeros(1)
+    best = int(rows.argmax())
+    first = last = best
+    threshold = float(rows[best]) * _ATTENDED
+    while first > 0 and rows[first - 1] >= threshold:
+        first -= 1
+    while last + 1 < len(rows) and rows[last + 1] >= threshold:
+        last += 1
+    return first, last + 1 - first
+
+
+def _is_within(one: Requirement, others: Iterable[Requirement]) -> bool:
+    """Return whether a phrase is part of another requirement's."""
+    return any(
+        inner == outer[start : start + len(inner)]
+        for other in others
+        if other is not one
+        for inner in one.phrases
+        for outer in other.phrases
+        for start in range(len(outer))
+    )
+
+
+def _with_raw(
+    text: str, required: Sequence[Required], places: Sequence[Span | None]
+) -> tuple[str, tuple[Span | None, ...]]:
+    """Write placeholders as in the source; return the text, and where each part is now."""
+    parts, end, shift = [], 0, 0
+    moved = [*places]
+    by_place = sorted((place, index) for index, place in enumerate(places) if place is not None)
+    for (start, stop), index in by_place:
+        one = required[index]
+        is_written = one.kind == "placeholder" and one.raw is not None
+        own = one.raw if is_written and one.raw is not None else text[start:stop]
+        parts += [text[end:start], own]
+        moved[index] = (start + shift, start + shift + len(own))
+        end, shift = stop, shift + len(own) - (stop - start)
+    return "".join([*parts, text[end:]]), tuple(moved)
+
+
+def _with_marks(marked: MarkedLine, missing: Sequence[Required]) -> MarkedLine:
+    """Return a line with marks in the place of placeholders."""
+    elements = list(marked.elements)
+    for one in missing:
+        assert one.raw is not None
+        around = [
+            (element.end - element.start, index)
+            for index, element in enumerate(marked.elements)
+            if element.closing and element.start <= one.start and one.end <= element.end
+        ]
+        mark = Element(
+            opening=escape(one.raw, quote=False) if marked.is_escaped else one.raw,
+            closing="",
+            kept="",
+            start=one.start,
+            end=one.start,
+            parent=min(around)[1] if around else ROOT,
+            has_space_before=one.start == 0 or marked.text[one.start - 1].isspace(),
+            has_space_after=one.end == len(marked.text) or marked.text[one.end].isspace(),
+            is_of_next_word=False,
+            is_break=False,
+            is_opening_glued=False,
+            is_closing_glued=False,
+        )
+        elements.append(mark)
+    return replace(marked, elements=tuple(elements))

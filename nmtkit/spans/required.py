@@ -1,0 +1,257 @@
+"""What a translation must have: found in a line, and in its translations.
+
+Placeholders, and elements of markup whose content is kept, must be there as often as in the line,
+terms at least as often. A request in JSON may name further ones: `spans` and `terms`.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from nmtkit.config.translation import ConstraintsConfig
+from nmtkit.decoding.answers import Request
+from nmtkit.errors import DataError
+from nmtkit.spans.edges import Span
+from nmtkit.spans.glossary import Glossary, Term, without_overlaps
+from nmtkit.spans.markup import MarkedLine
+from nmtkit.spans.placeholders import compile_patterns, find_placeholders
+from nmtkit.storage.json_data import JsonError, decode
+from nmtkit.text.words import SPACELESS_CHARACTERS
+
+WORD_CHARACTER = rf"(?:(?![{SPACELESS_CHARACTERS}])\w)"
+"""Expression of the characters of words that spaces separate."""
+
+AFTER_WORDS = rf"[\s{SPACELESS_CHARACTERS},.;!?)\]\"\u00bb\u201d\u2026\u060c\u061b\u061f\u0964]"
+BEFORE_WORDS = rf"[\s{SPACELESS_CHARACTERS}(\[\"\u00ab\u201e\u201c\u00bf\u00a1]"
+"""Expressions of the characters that may follow, and precede, a placeholder."""
+
+
+@dataclass(frozen=True)
+class Required:
+    """A part of a line that its translation must have.
+
+    Attributes:
+        kind: "placeholder", "element" (markup whose content is kept) or "term".
+        start, end: its characters in the plain text.
+        texts: the alternatives, as the target vocabulary writes them.
+        raw: what the translation has instead; None = the alternative that the search wrote.
+        is_glued: whether other text touches it before, and after it.
+    """
+
+    kind: str
+    start: int
+    end: int
+    texts: tuple[str, ...]
+    raw: str | None
+    is_glued: tuple[bool, bool] = (False, False)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it must not be more often in the translation than in the source."""
+        return self.raw is not None
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where a translation has what is required.
+
+    Attributes:
+        places: of each of the required parts; None = nowhere.
+        is_met: nothing is missing, and nothing is there more often than it may be.
+    """
+
+    places: tuple[Span | None, ...]
+    is_met: bool
+
+
+class Finder:
+    """Finds what is required."""
+
+    def __init__(self, config: ConstraintsConfig, normalize: Callable[[str], str]) -> None:
+        """Read the glossary, if there is one.
+
+        Args:
+            config: what is required.
+            normalize: returns a text as translations have it.
+
+        Raises:
+            ConfigError: a pattern is not valid, or the glossary cannot be opened.
+            DataError: the glossary is malformed.
+        """
+        self._config = config
+        self._normalize = normalize
+        self._kinds = config.placeholder_kinds
+        self._patterns = compile_patterns(config.placeholder_pattern)
+        self._glossary = None
+        if config.glossary:
+            path, is_case_sensitive = Path(config.glossary), config.glossary_case
+            self._glossary = Glossary.read(path, is_case_sensitive=is_case_sensitive)
+
+    def in_line(self, marked: MarkedLine, request: Request, where: str) -> list[Required]:
+        """Return what a translation must have, in order and without overlaps.
+
+        Args:
+            marked: the plain text of the line, and its markup.
+            request: its keys `spans` and `terms` name further parts.
+            where: name of the line in messages.
+
+        Raises:
+            DataError: a key is malformed.
+        """
+        text, normalize = marked.text, self._normalize
+        spans = _given_spans(request, marked, where)
+        elements = [Required("element", one.start, one.end, (), one.raw) for one in marked.kept]
+        taken = sorted([*((one.start, one.end) for one in elements), *spans])
+        placeholders = [
+            span
+            for span in find_placeholders(text, self._kinds, self._patterns)
+            if not _overlaps(span, taken)
+        ]
+        placeholders = sorted([*spans, *placeholders])
+        exact = [*elements]
+        exact += [Required("placeholder", *span, (), text[slice(*span)]) for span in placeholders]
+        exact = [
+            replace(
+                one,
+                texts=(normalize(text[one.start : one.end]),),
+                is_glued=_is_glued(text, one.start, one.end),
+            )
+            for one in exact
+        ]
+        taken = sorted((one.start, one.end) for one in exact)
+        terms = without_overlaps(_given_terms(request, self._config, where, text), taken)
+        if self._glossary is not None:
+            taken = sorted([*taken, *((one.start, one.end) for one in terms)])
+            terms = [*terms, *without_overlaps(self._glossary.find(text), taken)]
+        required = [
+            Required("term", one.start, one.end, tuple(map(normalize, one.targets)), None)
+            for one in terms
+        ]
+        return sorted([*exact, *required], key=lambda one: one.start)
+
+    def in_translation(self, required: Sequence[Required], text: str) -> Found:
+        """Find what is required in a translation; longer texts first, so that none is in another.
+
+        Args:
+            required: parts of a line, in order.
+            text: the translation.
+        """
+        groups: dict[tuple[bool, tuple[str, ...]], list[int]] = {}
+        for index, one in enumerate(required):
+            groups.setdefault((not one.is_exact, one.texts), []).append(index)
+        places: list[Span | None] = [None] * len(required)
+        claimed: list[Span] = []
+        is_met = True
+        ordered = sorted(groups.items(), key=lambda group: (group[0][0], -len(group[0][1][0])))
+        for (is_term, texts), indices in ordered:
+            glued = [required[index].is_glued for index in indices]
+            ignores_case = is_term and not self._config.glossary_case
+            pattern = (
+                _term_pattern(texts, ignores_case)
+                if is_term
+                else _placeholder_pattern(
+                    texts[0], *(any(side) for side in zip(*glued, strict=True))
+                )
+            )
+            matches = pattern.finditer(text)
+            spans = [one.span() for one in matches if not _overlaps(one.span(), claimed)]
+            for index, span in zip(indices, spans, strict=False):
+                places[index] = span
+            claimed += spans[: len(indices)]
+            is_met &= len(spans) == len(indices) or (is_term and len(spans) > len(indices))
+        return Found(tuple(places), is_met)
+
+
+def _given_spans(request: Request, marked: MarkedLine, where: str) -> list[Span]:
+    """Return the parts that the key `spans` of a request names, in order."""
+    if "spans" not in request.others:
+        return []
+    if marked.is_escaped:
+        raise DataError(
+            f"{where}: spans count the characters of plain text; leave out --markup, or write an "
+            'element with translate="no"'
+        )
+    try:
+        found = sorted(decode(list[tuple[int, ...]], request.others["spans"]))
+    except JsonError as error:
+        raise DataError(f'{where}: "spans" is {error}; {_SPANS_FORM}') from None
+    end = 0
+    for span in found:
+        if len(span) != 2 or not end <= span[0] < span[1] <= len(marked.text):
+            raise DataError(f'{where}: "spans" has {list(span)}; {_SPANS_FORM}')
+        end = span[1]
+    return [(start, stop) for start, stop in found]
+
+
+_SPANS_FORM = (
+    "give a list of [start, end], characters of the source from 0, not empty and without overlaps"
+)
+_TERMS_FORM = (
+    'give an object of source terms with lists of target terms, such as {"Maus": ["mouse"]}'
+)
+
+
+def _given_terms(request: Request, config: ConstraintsConfig, where: str, text: str) -> list[Term]:
+    """Return the terms of a text that the key `terms` of its request names."""
+    if "terms" not in request.others:
+        return []
+    try:
+        given: Mapping[str, Any] = decode(dict[str, list[str]], request.others["terms"])
+    except JsonError as error:
+        raise DataError(f'{where}: "terms" is {error}; {_TERMS_FORM}') from None
+    entries = list(given.items())
+    if not all(
+        source.strip() and targets and all(map(str.strip, targets)) for source, targets in entries
+    ):
+        raise DataError(f'{where}: "terms" has an empty term; {_TERMS_FORM}')
+    return Glossary(entries, is_case_sensitive=config.glossary_case).find(text)
+
+
+@lru_cache(maxsize=10_000)
+def _term_pattern(texts: tuple[str, ...], ignores_case: bool) -> re.Pattern[str]:
+    """Return the expression of terms as whole words, the longest first."""
+    longest_first = sorted(texts, key=len, reverse=True)
+    alternatives = (
+        f"{_no_word_before(one)}{re.escape(one)}{_no_word_after(one)}" for one in longest_first
+    )
+    return re.compile("|".join(alternatives), re.IGNORECASE if ignores_case else 0)
+
+
+@lru_cache(maxsize=10_000)
+def _placeholder_pattern(text: str, may_touch: bool, may_be_touched: bool) -> re.Pattern[str]:
+    """Return the expression of a text that no other text touches, except as in the source."""
+    before = f"(?:^|(?<={BEFORE_WORDS}))"
+    after = f"(?={AFTER_WORDS}|$)"
+    if may_touch:
+        before = _no_word_before(text)
+    if may_be_touched:
+        after = _no_word_after(text)
+    if text[:1].isdigit():
+        before += r"(?<!\d[.,:])"
+    if text[-1:].isdigit():
+        after += r"(?![.,:]\d)"
+    return re.compile(f"{before}{re.escape(text)}{after}")
+
+
+def _no_word_before(text: str) -> str:
+    return rf"(?<!{WORD_CHARACTER})" if re.match(WORD_CHARACTER, text) else ""
+
+
+def _no_word_after(text: str) -> str:
+    return rf"(?!{WORD_CHARACTER})" if re.match(WORD_CHARACTER, text[-1:]) else ""
+
+
+def _is_glued(text: str, start: int, end: int) -> tuple[bool, bool]:
+    """Return whether text touches a part of a line before, and after it."""
+    before, after = text[max(0, start - 1) : start], text[end : end + 1]
+    return (
+        bool(before and not re.match(BEFORE_WORDS, before)),
+        bool(after and not re.match(AFTER_WORDS, after)),
+    )
+
+
+def _overlaps(span: Span, others: Iterable[Span]) -> bool:
+    return any(span[0] < end and start < span[1] for start, end in others)

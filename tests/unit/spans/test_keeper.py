@@ -1,0 +1,278 @@
+"""Markup, placeholders and terms in translations of random models: nothing is lost or repeated."""
+
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmtkit.config.schema import SearchConfig, TranslateRecipe
+from nmtkit.config.translation import (
+    PLACEHOLDERS,
+    ConstraintsConfig,
+    OutputConfig,
+    SamplingConfig,
+    TranslationConfig,
+)
+from nmtkit.data.shortlist import Shortlist
+from nmtkit.decoding.answers import Answer, PlacedSpan, Request, Translation
+from nmtkit.decoding.translator import Translator
+from nmtkit.errors import DataError
+from nmtkit.spans import placeholders
+from nmtkit.text.codec import TextCodec
+from tests.conversions import random_model, separate_codec, shared_codec
+from tests.messages import refuses
+from tests.tiny import tiny_codec, tiny_model, write_lines
+from tests.translating import answers_to
+
+ALL = ConstraintsConfig(placeholders=",".join(PLACEHOLDERS))
+XML = ConstraintsConfig(markup="xml", placeholders=",".join(PLACEHOLDERS))
+KEPT = (
+    *("{name}", "{0}", "%s", "%1$d", "https://a.example/b?c=1", "joe@example.org", "12", "3.50"),
+    *("{n, plural, one {# file} other {# files}}", "2024-01-31", "\u0967\u0968", "\uff11\uff12"),
+)
+WORDS = (
+    *("the", "cat", "sat", "dogs", "ran,", "and."),
+    *(
+        "\u732b\u304c",
+        "\u0e41\u0e21\u0e27",
+        "\u0642\u0637\u0629",
+        "\u092c\u093f\u0932\u094d\u0932\u0940",
+    ),
+)
+LINE = st.lists(st.sampled_from(WORDS + KEPT), min_size=1, max_size=8).map(" ".join)
+
+
+def translator(
+    spans: ConstraintsConfig,
+    codec: TextCodec | None = None,
+    num_models: int = 1,
+    shortlist: Shortlist | None = None,
+    **sections: Any,
+) -> Translator:
+    codec = codec or shared_codec()
+    search = SearchConfig(beam=3, max_length_ratio=0.5, max_length_offset=6)
+    recipe = replace(TranslateRecipe(search=search, constraints=spans), **sections)
+    models = [random_model(codec, {}).model for _ in range(num_models)]
+    return Translator(models, codec, recipe, lambda _: None, shortlist)
+
+
+TRANSLATOR = translator(ALL)
+PLAIN = translator(ConstraintsConfig())
+
+
+SHORTLIST = Shortlist(np.array([[3, 4]] * 290), np.arange(3), 290, shared_codec().fingerprint)
+
+
+def texts(under_test: Translator, lines: Sequence[str]) -> list[str]:
+    return [one.translation.text for one in answers_to(under_test, [*map(Request, lines)])]
+
+
+def kept_in(text: str) -> Counter[str]:
+    return Counter(
+        text[slice(*span)] for span in placeholders.find_placeholders(text, PLACEHOLDERS, [])
+    )
+
+
+def assert_kept(line: str, answer: Answer) -> None:
+    """Check that each translation of a line has its placeholders, each as often as the line."""
+    for one in answer.translation.n_best:
+        expected = kept_in(line)
+        assert len(one.placed) == expected.total()
+        for text, count in expected.items():
+            inside = sum(
+                other.count(text) * times for other, times in expected.items() if other != text
+            )
+            assert one.text.count(text) >= count + inside
+        for place in one.placed:
+            if place.target is not None:
+                assert one.text[slice(*place.target)] == line[slice(*place.source)]
+
+
+@settings(max_examples=25)
+@given(st.lists(LINE, min_size=1, max_size=4))
+def test_every_placeholder_is_in_the_translation_byte_for_byte(lines: list[str]) -> None:
+    for line, answer in zip(lines, answers_to(TRANSLATOR, [*map(Request, lines)]), strict=True):
+        assert_kept(line, answer)
+        if not kept_in(line):
+            assert answer.translation.text == texts(PLAIN, [line])[0]
+
+
+@pytest.mark.parametrize("beam", [1, 2, 5])
+@pytest.mark.parametrize("make_codec", [shared_codec, separate_codec])
+def test_the_search_writes_placeholders_itself(make_codec: Any, beam: int) -> None:
+    lines = [f"the cat {one} sat on {two}" for one, two in pairwise(KEPT)]
+    under_test = translator(ALL, make_codec(), search=SearchConfig(beam=beam))
+    for line, answer in zip(lines, answers_to(under_test, [*map(Request, lines)]), strict=True):
+        assert_kept(line, answer)
+        if "\uff11" not in line:  # a digit that is normalised
+            assert all(one.target for one in answer.translation.placed)
+
+
+def test_a_line_alone_is_translated_as_in_a_batch() -> None:
+    lines = ["the cat {a}", "dogs ran", "12 dogs and %s", "{a} {a} {b}"]
+    assert texts(TRANSLATOR, lines) == [texts(TRANSLATOR, [line])[0] for line in lines]
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"output": OutputConfig(n_best=3, output_format="json", token_scores=True)},
+        {"num_models": 2},
+        {"constraints": replace(ALL, no_repeat_ngram=4, ban_unknown=True)},
+        {"translation": TranslationConfig(batch_size=1)},
+        {"translation": TranslationConfig(max_source_length=20)},
+        {"shortlist": SHORTLIST},
+    ],
+    ids=lambda one: next(iter(one)),
+)
+def test_placeholders_are_kept_whatever_the_search(sections: dict[str, Any]) -> None:
+    lines = ["the cat {a} sat %s on 12 mats", "{a} {a}", "dogs and {n, plural, one {cat}} cats"]
+    under_test = translator(ALL, **sections)
+    for line, answer in zip(lines, answers_to(under_test, [*map(Request, lines)]), strict=True):
+        assert_kept(line, answer)
+
+
+def test_a_forced_prefix_is_kept_as_well() -> None:
+    (answer,) = answers_to(TRANSLATOR, [Request("the cat {a} sat", "a dog")])
+    assert answer.translation.text.startswith("a dog")
+    assert_kept("the cat {a} sat", answer)
+
+
+def test_what_the_length_does_not_permit_is_inserted() -> None:
+    under_test = translator(ALL, constraints=replace(ALL, max_output_length=3))
+    (answer,) = answers_to(under_test, [Request("the cat https://a.example/b?c=1 sat")])
+    assert "https://a.example/b?c=1" in answer.translation.text.split()
+    assert answer.translation.placed == (PlacedSpan("placeholder", (8, 31), None),)
+
+
+def test_what_a_closed_vocabulary_does_not_have_is_inserted() -> None:
+    codec = tiny_codec()
+    recipe = TranslateRecipe(constraints=ALL, search=SearchConfig(beam=2))
+    under_test = Translator([tiny_model(codec)], codec, recipe, lambda _: None)
+    (answer,) = answers_to(under_test, [Request("a b {name} c")])
+    assert answer.translation.text.split().count("{name}") == 1
+    assert [one.target for one in answer.translation.placed] == [None]
+
+
+TAGS = ("b", "g", "ph")
+
+
+@st.composite
+def marked(draw: st.DrawFn, depth: int = 2) -> str:
+    """Draw a well-formed line."""
+    parts = []
+    for _ in range(draw(st.integers(1, 3))):
+        kind = draw(st.sampled_from(["words", "element", "mark", "kept"] if depth else ["words"]))
+        tag = draw(st.sampled_from(TAGS))
+        if kind == "words":
+            parts.append(draw(LINE))
+        elif kind == "mark":
+            parts.append(f'<{tag} id="{draw(st.integers(0, 9))}"/>')
+        else:
+            attribute = ' translate="no"' if kind == "kept" else ' a="&lt;1>"'
+            parts.append(f"<{tag}{attribute}>{draw(marked(depth - 1))}</{tag}>")
+    return " ".join(parts)
+
+
+def tags_of(line: str) -> Counter[tuple[str, tuple[tuple[str, str], ...]]]:
+    return Counter((one.tag, tuple(one.attrib.items())) for one in ET.fromstring(line).iter())
+
+
+MARKED = translator(XML)
+UNMARKED = translator(ConstraintsConfig(markup="xml"))
+
+
+@settings(max_examples=25)
+@given(marked())
+def test_markup_stays_well_formed_and_complete(line: str) -> None:
+    (answer,) = answers_to(MARKED, [Request(line)])
+    source, target = f"<r>{line}</r>", f"<r>{answer.translation.text}</r>"
+    assert tags_of(target) == tags_of(source)
+    assert answer.request == Request(line)
+    assert answer.translation.alignment == ()
+
+
+def test_the_text_is_translated_as_without_markup() -> None:
+    line, plain = "the <b>cat</b> sat <x/> on &amp; the mat", "the cat sat on & the mat"
+    (found,) = texts(UNMARKED, [line])
+    (expected,) = texts(PLAIN, [plain])
+    element = ET.fromstring(f"<r>{found}</r>")
+    assert " ".join("".join(element.itertext()).split()) == " ".join(expected.split())
+
+
+def test_the_content_of_kept_elements_is_not_translated() -> None:
+    html = translator(ConstraintsConfig(markup="html"))
+    line = 'press <kbd>ctrl</kbd>, <span translate="no">a  &lt; b</span> <code></code>'
+    (answer,) = answers_to(html, [Request(line)])
+    for one in ("<kbd>ctrl</kbd>", '<span translate="no">a  &lt; b</span>', "<code></code>"):
+        assert answer.translation.text.count(one) == 1
+
+
+def test_samples_keep_markup() -> None:
+    sampled = translator(ConstraintsConfig(markup="xml"), sampling=SamplingConfig(sample=True))
+    for seed in range(3):
+        line = f'the <b>cat</b> sat <ph translate="no">x{seed}</ph> on'
+        (found,) = texts(sampled, [line])
+        assert tags_of(f"<r>{found}</r>") == tags_of(f"<r>{line}</r>")
+        assert f'<ph translate="no">x{seed}</ph>' in found
+
+
+def glossary(tmp_path: Path, *lines: str, **settings: Any) -> ConstraintsConfig:
+    path = write_lines(tmp_path / "terms.tsv", lines)
+    return ConstraintsConfig(glossary=str(path), **settings)
+
+
+def test_terms_are_used_as_often_as_they_occur(tmp_path: Path) -> None:
+    spans = glossary(tmp_path, "cat\tdog", "sat\tran|mats", "dogs\tthe mat")
+    under_test = translator(spans)
+    lines = ["the cat sat", "cat and cat", "dogs sat and dogs sat", "a mat"]
+    for line, answer in zip(lines, answers_to(under_test, [*map(Request, lines)]), strict=True):
+        words = answer.translation.text.split()
+        assert words.count("dog") >= line.split().count("cat")
+        assert words.count("ran") + words.count("mats") >= line.split().count("sat")
+        assert answer.translation.text.count("the mat") >= line.split().count("dogs")
+        assert all(one.target for one in answer.translation.placed)
+    assert texts(under_test, lines[-1:]) == texts(PLAIN, lines[-1:])
+
+
+def test_terms_do_not_apply_within_placeholders(tmp_path: Path) -> None:
+    under_test = translator(replace(glossary(tmp_path, "cat\tdog"), placeholders="braces"))
+    (answer,) = answers_to(under_test, [Request("the {cat} sat")])
+    assert [one.kind for one in answer.translation.placed] == ["placeholder"]
+
+
+def test_a_json_line_names_its_own_spans_and_terms() -> None:
+    others = {"spans": [[4, 7]], "terms": {"sat": ["ran"]}, "id": 3}
+    (answer,) = answers_to(PLAIN, [Request("the cat sat", others=others)])
+    assert answer.request.others == others
+    assert [(one.kind, one.source) for one in answer.translation.placed] == [
+        ("placeholder", (4, 7)),
+        ("term", (8, 11)),
+    ]
+    found = [
+        answer.translation.text[slice(*one.target)]
+        for one in answer.translation.placed
+        if one.target
+    ]
+    assert found == ["cat", "ran"]
+
+
+def test_spans_and_documents_are_refused_with_markup() -> None:
+    with refuses(DataError, "line 1 spans; --markup translate"):
+        answers_to(MARKED, [Request("the cat", others={"spans": [[0, 3]]})])
+    with refuses(DataError, "line 1 document; segment"):
+        answers_to(MARKED, [Request("<?xml version='1.0'?><a>the cat</a>")])
+
+
+def test_translations_of_blank_lines_are_blank() -> None:
+    assert texts(MARKED, ["", "  ", "<b></b>", "<x/> <y/>"])[:2] == ["", ""]
+    assert texts(MARKED, ["<x/> <y/>"]) == ["<x/> <y/>"]
+    assert isinstance(answers_to(MARKED, [Request("")])[0].translation, Translation)

@@ -1,0 +1,51 @@
+"""What is required: keys of JSON lines, and texts found in translations."""
+
+from typing import Any
+
+import pytest
+
+from nmtkit.config.translation import PLACEHOLDERS, ConstraintsConfig
+from nmtkit.decoding.answers import Request
+from nmtkit.errors import DataError
+from nmtkit.spans import placeholders
+from nmtkit.spans.markup import MarkedLine
+from nmtkit.spans.required import Finder, Required
+from tests.messages import refuses
+
+ALL = ConstraintsConfig(placeholders=",".join(PLACEHOLDERS))
+
+
+@pytest.mark.parametrize(
+    ("others", "keys"),
+    [
+        ({"spans": "4-7"}, "line 3 spans; [start, end]"),
+        ({"spans": [[4]]}, "line 3 spans [4]; [start, end]"),
+        ({"spans": [[4, 7], [6, 9]]}, "line 3 spans [6, 9]; [start, end]"),
+        ({"spans": [[4, 70]]}, "line 3 spans [4, 70]; [start, end]"),
+        ({"terms": ["sat"]}, "line 3 terms; object"),
+        ({"terms": {"sat": []}}, "line 3 terms; object"),
+    ],
+    ids=str,
+)
+def test_malformed_keys_are_refused(others: dict[str, Any], keys: str) -> None:
+    with refuses(DataError, keys):
+        line = MarkedLine("the cat sat", (), (), is_escaped=False)
+        Finder(ALL, str).in_line(line, Request(line.text, others=others), "line 3")
+
+
+def test_a_longer_text_is_found_before_one_within_it() -> None:
+    finder = Finder(ALL, str)
+    required = [
+        Required("placeholder", 0, 2, ("12",), "12"),
+        Required("placeholder", 3, 8, ("12:30",), "12:30"),
+    ]
+    assert finder.in_translation(required, "at 12:30 or 12").places == ((12, 14), (3, 8))
+    assert not finder.in_translation(required, "at 12:30").is_met
+    assert not finder.in_translation(required, "at 12:30, 12 or 12").is_met
+    assert finder.in_translation(required[:1], "\u572812\u70b9").is_met
+    for other in ("x12", "12a", "12.5", "3,12", "112"):
+        assert not finder.in_translation(required[:1], other).is_met
+
+
+def test_the_kinds_of_placeholders_are_those_of_the_table() -> None:
+    assert {*PLACEHOLDERS} == {*placeholders.PLACEHOLDERS}
