@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from nmtkit.config.setting import common, setting
+from nmtkit.config.translation import MARKUPS
 
 TargetType = Literal["text", "trees"]
 """Type of the target's lines."""
 
-ComparedType = Literal["text", "trees", "alignments"]
+ComparedType = Literal["text", "trees", "alignments", "markup"]
 """Type of the lines that metrics compare."""
 
 
@@ -52,6 +53,7 @@ METRICS: dict[str, MetricInfo] = {
         label="AER", compares="alignments", settings=("gold_base",), is_higher_better=False
     ),
     "terms": MetricInfo(label="Terms", settings=("glossary", "glossary_case"), needs_source=True),
+    "markup": MetricInfo(label="Structure", compares="markup", settings=("markup",)),
 }
 
 SCORE_KEYS = ("system", "by_length", "by_frequency")
@@ -70,6 +72,7 @@ TYPE_SETTINGS: Mapping[ComparedType, tuple[str, ...]] = {
     "text": ("test_set", "language_pair", "by_length", "by_frequency"),
     "trees": ("by_length",),
     "alignments": (),
+    "markup": ("by_length",),
 }
 """Settings of scoring that have an effect with every metric of a type of lines."""
 
@@ -190,11 +193,12 @@ class MetricsConfig(TuningConfig):
     metric: str = common(
         "bleu",
         f"Comma-separated metrics of text ({', '.join(metrics_of('text'))}), of trees "
-        f"({', '.join(metrics_of('trees'))}) or of word alignments "
-        f"({', '.join(metrics_of('alignments'))}). paper-bleu: as in "
+        f"({', '.join(metrics_of('trees'))}), of word alignments "
+        f"({', '.join(metrics_of('alignments'))}) or of lines with tags "
+        f"({', '.join(metrics_of('markup'))}). paper-bleu: as in "
         '"Attention Is All You Need"; brackets: F1 of EVALB; aer: alignment error rate; terms, of '
-        "text with --source and --glossary: share of translated terms; none: only "
-        "--metric-command.",
+        "text with --source and --glossary: share of translated terms; markup, with --markup: "
+        "shares of kept structure and elements; none: only --metric-command.",
         metavar="LIST",
     )
     language_pair: str = setting(
@@ -221,6 +225,9 @@ class MetricsConfig(TuningConfig):
         metavar="FILE",
     )
     glossary_case: bool = setting(False, "Compare terms with their case.")
+    markup: str = setting(
+        NONE, "Markup of the lines that the metric markup compares.", choices=MARKUPS
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

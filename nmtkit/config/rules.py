@@ -55,6 +55,13 @@ from nmtkit.config.translation import PLACEHOLDERS
 from nmtkit.symbols import SPECIAL_WORDS
 
 _PROGRAM_NAME = re.compile(r"[A-Za-z][\w.+-]*", re.ASCII)
+_REQUIRED_BY_METRICS = {
+    "glossary": "--glossary FILE, the terms",
+    "gold_base": "--gold-base 0 or 1, the number of a reference's first word",
+    "markup": "--markup xml or html",
+}
+"""Settings that a metric which has them needs, and how to give each."""
+
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 0.001, 1000.0
 """Of a training text."""
 
@@ -324,13 +331,9 @@ def _metrics(recipe: ScoreRecipe) -> Iterator[Problem]:
     unused = {*settings} - {*used}
     in_order = tuple(name for name in values_of(recipe) if name in unused)
     yield from without_effect(recipe, in_order, f"on {', '.join(names)}")
-    if "glossary" not in unused and not recipe.metrics.glossary:
-        yield Problem(("glossary",), "glossary is missing; give --glossary FILE, the terms")
-    if "gold_base" not in unused and recipe.metrics.gold_base == NONE:
-        yield Problem(
-            ("gold_base",),
-            "gold_base is missing; give --gold-base 0 or 1, the number of a reference's first word",
-        )
+    for name, remedy in _REQUIRED_BY_METRICS.items():
+        if name not in unused and getattr(recipe.metrics, name) in ("", NONE):
+            yield Problem((name,), f"{name} is missing; give {remedy}")
 
 
 def _languages(metrics: TuningConfig, test_set: str) -> Iterator[Problem]:

@@ -32,6 +32,7 @@ from nmtkit.evaluation.significance import score_systems
 from nmtkit.evaluation.texts import Texts, input_warnings, link_warnings
 from nmtkit.parsing.evalb.metric import evalb_report, parse_warnings
 from nmtkit.progress.counting import SILENT, WorkReporter
+from nmtkit.spans.markup_metric import markup_warnings
 from nmtkit.text.lines import read_lines
 
 
@@ -188,6 +189,7 @@ LINE_TYPES: dict[ComparedType, LineType] = {
         line_report,
         has_words=False,
     ),
+    "markup": LineType(markup_warnings, line_report, has_words=False),
 }
 """How to handle each type of lines that metrics compare."""
 

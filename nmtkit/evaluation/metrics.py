@@ -31,6 +31,7 @@ from nmtkit.evaluation.metric import Metric, Result, Score, Statistics, marks_of
 from nmtkit.evaluation.metric_command import Segment, run_metric_command
 from nmtkit.evaluation.texts import Text, Texts
 from nmtkit.parsing.evalb.metric import make_bracket_metrics
+from nmtkit.spans.markup_metric import make_markup_metrics
 from nmtkit.spans.terms_metric import make_terms_metric
 from nmtkit.text.moses import Moses, split_compounds
 
@@ -255,6 +256,7 @@ MAKERS: dict[str, Maker] = {
     "brackets": make_bracket_metrics,
     "aer": _make_aer,
     "terms": make_terms_metric,
+    "markup": make_markup_metrics,
 }
 """Makers of the metrics in `METRICS`; the first metric that a maker returns is the main one."""
 

@@ -29,7 +29,11 @@ COMMANDS = ("nmtkit_cli/trees.py",)
 
 SPANS = "nmtkit/spans/"
 """The second guest, whose words are too common to be searched for."""
-HOSTS_OF_SPANS = ("nmtkit/evaluation/metrics.py", "nmtkit/decoding/translator.py")
+HOSTS_OF_SPANS = (
+    "nmtkit/evaluation/metrics.py",
+    "nmtkit/evaluation/evaluate.py",
+    "nmtkit/decoding/translator.py",
+)
 """The files with a table that may import it."""
 
 HELP = "the help of the command"

@@ -25,6 +25,7 @@ LINES = {
     "text": ("a b c d e", "f g h"),
     "trees": TREEBANK,
     "alignments": ("0-0 1-2 2-1", "0-0", ""),
+    "markup": ("a <b>b</b>", "c"),
 }
 
 
@@ -62,6 +63,7 @@ def score_of_the_reference(name: str, folder: Path) -> str:
     lines = write_lines(folder / "lines", LINES[info.compares])
     options = ["--language-pair", "en-de"] if info.needs_languages else []
     options += ["--gold-base", "0"] if "gold_base" in info.settings else []
+    options += ["--markup", "xml"] if "markup" in info.settings else []
     if info.needs_source:
         glossary = write_lines(folder / "terms.tsv", ("b c\tb c", "g\tg"))
         options += ["--source", str(lines), "--glossary", str(glossary)]
