@@ -40,6 +40,9 @@ nmtkit score --reference test.de --metric bleu,chrf --paired-ar --html page.html
 # how many terms of a glossary are translated as it says
 nmtkit score --reference test.de --source test.en --metric terms --glossary terms.tsv new.de
 
+# how many lines keep the tags of the reference
+nmtkit score --reference test.de --metric markup --markup xml new.de
+
 nmtkit score --reference gold.trees --metric brackets < parsed.trees
 
 # log-probabilities of translations by a model
