@@ -19,6 +19,7 @@ ADAPTATION = ROOT / "examples" / "adaptation"
 BACK_TRANSLATION = ROOT / "examples" / "back-translation"
 DISTILLATION = ROOT / "examples" / "distillation"
 ALIGNMENT = ROOT / "examples" / "alignment"
+MARKUP = ROOT / "examples" / "markup"
 PYTHON = shlex.quote(sys.executable)
 DEADLINE_S = 600
 
