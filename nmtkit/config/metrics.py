@@ -197,8 +197,8 @@ class MetricsConfig(TuningConfig):
         f"({', '.join(metrics_of('alignments'))}) or of lines with tags "
         f"({', '.join(metrics_of('markup'))}). paper-bleu: as in "
         '"Attention Is All You Need"; brackets: F1 of EVALB; aer: alignment error rate; terms, of '
-        "text with --source and --glossary: share of translated terms; markup, with --markup: "
-        "shares of kept structure and elements; none: only --metric-command.",
+        "text with --source and --glossary: translated terms; markup, with --markup: kept tags; "
+        "none: only --metric-command.",
         metavar="LIST",
     )
     language_pair: str = setting(
