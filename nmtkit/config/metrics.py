@@ -208,7 +208,7 @@ class MetricsConfig(TuningConfig):
     )
     test_set: str = common(
         "",
-        "Test set of sacreBLEU with the references, such as wmt17; needs --language-pair.",
+        "Test set of sacreBLEU as reference, such as wmt17; needs --language-pair.",
         metavar="NAME",
     )
     prm: str = setting(
