@@ -50,6 +50,10 @@ _USUAL_WIDTH = 4
 """Hypotheses per sentence for which batch limits are meant; wider beams get smaller batches."""
 
 
+_DEMANDED_TOKENS = 8192
+"""Tokens of required phrases per batch: their candidates are compared with all of them."""
+
+
 class OutputForm(Protocol):
     """The form of all outputs of a type of target.
 
@@ -114,7 +118,7 @@ class Translator:
         self._num_positions = min(model.config.longest_sequence for model in models)
         self._device = models[0].output_weight.device
         self._form = form = output_form(codec, recipe.constraints, self._device)
-        self._keeper = SpanKeeper(recipe.constraints, codec)
+        self._keeper = SpanKeeper(recipe.constraints, codec, is_sampled=recipe.sampling.sample)
         self._shows_links = recipe.output.alignments or recipe.output.attention
         self._splitter = LineSplitter(
             codec,
@@ -272,8 +276,9 @@ class Translator:
             for part, weights in zip(parts, attention, strict=True)
         ]
         demanding = [pair for pair in zip(parts, requirements, strict=True) if pair[1]]
-        if demanding:
-            self._search(*zip(*demanding, strict=True))
+        sizes = [sum(len(ids) for one in own for ids in one.phrases) for _, own in demanding]
+        for batch in batches_by_length(sizes, _DEMANDED_TOKENS, len(parts)):
+            self._search(*zip(*(demanding[index] for index in batch), strict=True))
 
     def _annotate(self, parts: Sequence[SourcePart], unmet: Sequence[SourcePart]) -> None:
         """Read the hypotheses again, which is cheap compared with the search, as requested.

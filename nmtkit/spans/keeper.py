@@ -64,8 +64,13 @@ class SpanRequest(Request):
 class SpanKeeper:
     """Keeps markup, placeholders and terms."""
 
-    def __init__(self, config: ConstraintsConfig, codec: TextCodec) -> None:
+    def __init__(self, config: ConstraintsConfig, codec: TextCodec, *, is_sampled: bool) -> None:
         """Read the glossary, if there is one.
+
+        Args:
+            config: what is kept.
+            codec: the codec of the models.
+            is_sampled: translations are drawn, and nothing can be demanded of them.
 
         Raises:
             ConfigError: a pattern is not valid, or the glossary cannot be opened.
@@ -73,8 +78,8 @@ class SpanKeeper:
         """
         self._markup = config.markup
         self._codec = codec
+        self._has_demands = codec.target_type == "text" and not is_sampled
         self._finder = Finder(config, codec.target.normalize)
-        self._phrases_of: dict[str, tuple[tuple[int, ...], ...]] = {}
 
     def read(self, request: Request, number: int) -> Request:
         """Return the request of a line's plain text; the same request if there is nothing to keep.
@@ -87,6 +92,11 @@ class SpanKeeper:
             DataError: the line is a document; a key is malformed.
         """
         where, line = f"line {number}", request.line
+        if not self._has_demands and request.others.keys() & {"spans", "terms"}:
+            raise DataError(
+                f"{where}: spans and terms are for beam search by a model that writes text; leave "
+                "them out, or rename keys of your own"
+            )
         marked = MarkedLine(line, (), (), is_escaped=False)
         if self._markup != "none":
             try:
@@ -223,21 +233,18 @@ class SpanKeeper:
 
     def _phrases(self, text: str) -> tuple[tuple[int, ...], ...]:
         """Return the ids of a text after a space, and without it, if they write it exactly."""
-        if text not in self._phrases_of:
-            vocabulary = self._codec.target
-            ids = vocabulary.encode(text)
-            bracket = vocabulary.encode(f"({text}")
-            parts = vocabulary.texts(bracket)
-            num_before = next((n for n in (1, 2) if "".join(parts[:n]).strip() == "("), None)
-            found = [ids, bracket[num_before:] if num_before else []]
-            self._phrases_of[text] = tuple(
-                dict.fromkeys(
-                    tuple(one)
-                    for one in found
-                    if one and UNK_ID not in one and vocabulary.decode(one).strip() == text
-                )
+        vocabulary = self._codec.target
+        ids, bracket = vocabulary.encode(text), vocabulary.encode(f"({text}")
+        parts = vocabulary.texts(bracket)
+        num_before = next((n for n in (1, 2) if "".join(parts[:n]).strip() == "("), None)
+        found = (tuple(ids), tuple(bracket[num_before:] if num_before else ()))
+        return tuple(
+            dict.fromkeys(
+                one
+                for one in found
+                if one and UNK_ID not in one and vocabulary.decode(one).strip() == text
             )
-        return self._phrases_of[text]
+        )
 
     def _written(self, request: SpanRequest, translation: Translation) -> Translation:
         required, marked = request.required, request.marked

@@ -74,7 +74,7 @@ class Table(NamedTuple):
 
     Attributes:
         tokens: (B, P, L) ids, padded with NO_TOKEN.
-        owners: (B, P, K) bool, the requirement of each phrase.
+        owners: (B, P) int64, the requirement of each phrase.
         starts: (B, K, times + 1) the positions from which it is proposed, time after time.
         counts: (B, K) how often each requirement must occur.
         shortest, longest: (B, K) tokens of its shortest and longest phrase.
@@ -112,14 +112,14 @@ class Table(NamedTuple):
         size = max(len(phrase) for own in flat for _, phrase in own)
         times = max(len(one.starts) for own in requirements for one in own)
         tokens = torch.full((len(flat), num_phrases, size), NO_TOKEN)
-        owners = torch.zeros(len(flat), num_phrases, num_owners, dtype=torch.bool)
+        owners = torch.zeros(len(flat), num_phrases, dtype=torch.int64)
         may_touch = torch.zeros(len(flat), num_phrases, 2, dtype=torch.bool)
         starts = torch.full((len(flat), num_owners, times + 1), _NEVER)
         numbers = torch.zeros(len(flat), num_owners, 5, dtype=torch.int64)
         for sentence, own in enumerate(flat):
             for place, (owner, phrase) in enumerate(own):
                 tokens[sentence, place, : len(phrase)] = torch.tensor(phrase)
-                owners[sentence, place, owner] = True
+                owners[sentence, place] = owner
                 may_touch[sentence, place] = torch.tensor(requirements[sentence][owner].is_glued)
             for owner, one in enumerate(requirements[sentence]):
                 starts[sentence, owner, : len(one.starts)] = torch.tensor(one.starts)
@@ -206,10 +206,8 @@ class RequiredPhrases(Constraint):
         self._wants_end = sums[:, :, EOS_ID] >= sums.amax(2)
         self._forbid_growth(sums)
         # A phrase must not be completed once more than it must occur.
-        is_over = ((state.num_met >= self._table.counts[:, None]) & self._table.is_exact[:, None])[
-            :, :, None
-        ]
-        is_over = (is_over & self._table.owners[:, None]).any(3)  # (B, W, P)
+        is_met = (state.num_met >= self._table.counts[:, None]) & self._table.is_exact[:, None]
+        is_over = self._of_phrases(is_met)
         sentence, row, phrase = (self._is_complete_with_last() & is_over).nonzero(as_tuple=True)
         last = (self._table.tokens * self._table.is_last).sum(2)
         sums[sentence, row, last[sentence, phrase]] = IMPOSSIBLE
@@ -248,12 +246,12 @@ class RequiredPhrases(Constraint):
         """Return the state of rows after one more token each; tokens (B, W)."""
         hits = state.matched & (self._table.tokens[:, None] == tokens[:, :, None, None])
         is_complete = (hits & self._table.is_last[:, None]).any(3)  # (B, W, P)
-        is_met = (is_complete[..., None] & self._table.owners[:, None]).any(2)  # (B, W, K)
+        is_met = self._of_requirements(is_complete)
         # A word that continues did not contain the phrase.
         touches = self._edges.begins_inside[tokens][..., None].where(
             ~self._table.is_glued_after[:, None], self._edges.begins_in_letters[tokens][..., None]
         )
-        is_undone = ((state.at_edge & touches)[..., None] & self._table.owners[:, None]).any(2)
+        is_undone = self._of_requirements(state.at_edge & touches)
         at_edge = is_complete & self._table.ends_inside[:, None]
         is_inside = self._edges.ends_inside[tokens][..., None].where(
             ~self._table.is_glued_before[:, None], self._edges.ends_in_letters[tokens][..., None]
@@ -269,7 +267,18 @@ class RequiredPhrases(Constraint):
 
     def _is_needed(self, state: State) -> Tensor:
         """Return whether each phrase is one of those that must occur again: (B, W, P)."""
-        return (self._is_unmet(state)[:, :, None] & self._table.owners[:, None]).any(3)
+        return self._of_phrases(self._is_unmet(state))
+
+    def _of_phrases(self, values: Tensor) -> Tensor:
+        """Return the values (B, W, K) of the requirement of each phrase: (B, W, P)."""
+        return values.gather(2, self._table.owners[:, None].expand(-1, values.shape[1], -1))
+
+    def _of_requirements(self, flags: Tensor) -> Tensor:
+        """Return whether a phrase (B, W, P) of each requirement has a flag: (B, W, K)."""
+        num_owners = self._table.counts.shape[1]
+        counts = torch.zeros(*flags.shape[:2], num_owners, dtype=torch.int64, device=flags.device)
+        owners = self._table.owners[:, None].expand(-1, flags.shape[1], -1)
+        return counts.scatter_add(2, owners, flags.long()) > 0
 
     def _is_complete_with_last(self) -> Tensor:
         """Return whether only the last token of each phrase is missing: (B, W, P)."""
@@ -284,7 +293,7 @@ class RequiredPhrases(Constraint):
         shift = (met * self._table.longer[:, None]).sum(2, keepdim=True)
         is_open = starts + shift <= self._position + self._lookahead
         is_open = is_open | self._wants_end[..., None]
-        return (is_open[:, :, None] & self._table.owners[:, None]).any(3)
+        return self._of_phrases(is_open)
 
     def _num_required(self, state: State) -> Tensor:
         """Return the number of required tokens that rows contain: (B, W).
@@ -295,19 +304,21 @@ class RequiredPhrases(Constraint):
         table = self._table
         met = state.num_met.minimum(table.counts[:, None]) * table.longest[:, None]
         begun = self._begun(state)  # (B, W, P)
-        own = (table.longest[:, None] * table.owners).amax(2) - table.lengths  # (B, P)
+        own = table.longest.gather(1, table.owners) - table.lengths  # (B, P)
         return met.sum(2) + ((begun + own[:, None]) * (begun > 0)).amax(2)
 
     def _begun(self, state: State) -> Tensor:
         """Return how much of each phrase that must occur again has been written: (B, W, P)."""
-        positions = torch.arange(state.matched.shape[3], device=state.matched.device)
-        return (state.matched * positions).amax(3) * self._is_needed(state)
+        positions = torch.arange(
+            state.matched.shape[3], dtype=torch.int32, device=state.matched.device
+        )
+        return (state.matched * positions).amax(3).long() * self._is_needed(state)
 
     def _num_missing(self, state: State) -> Tensor:
         """Return the number of tokens after which all can have occurred: (B, W)."""
         table = self._table
         num_times = (table.counts[:, None] - state.num_met).clamp(min=0)
-        shortest = (table.shortest[:, None] * table.owners).amax(2)[:, None]  # (B, 1, P)
+        shortest = table.shortest.gather(1, table.owners)[:, None]  # (B, 1, P)
         begun = self._begun(state)
         saved = (shortest - table.lengths[:, None] + begun).clamp(min=0) * (begun > 0)
         return (num_times * table.shortest[:, None]).sum(2) - saved.amax(2)
@@ -331,6 +342,8 @@ class RequiredPhrases(Constraint):
 
     def _force(self, sums: Tensor, is_forced: Tensor) -> None:
         """Permit only what completes the phrases, where there is no room for more."""
+        if not is_forced.any():  # synchronises with the host
+            return
         self._wants_end = self._wants_end | is_forced
         tokens = self.proposals()  # (B, W, P)
         rows = torch.arange(tokens.shape[1], device=tokens.device)

@@ -72,8 +72,10 @@ def project(
     texts: tuple[str, str],
     links: Sequence[tuple[int, int]],
     places: Mapping[Span, Span],
-) -> list[Span]:
+) -> tuple[list[Span], frozenset[int]]:
     """Return what each element encloses in the translation; marks enclose nothing.
+
+    Also returned are the kept elements whose place is outside their parent: they are marks, too.
 
     The result is nested as the elements are, and has no edge within a place.
 
@@ -90,7 +92,7 @@ def project(
         children.setdefault(element.parent, []).append(index)
     source, target = texts
     bounds: dict[int, tuple[Span, Span]] = {ROOT: ((0, len(source)), (0, len(target)))}
-    pending = [ROOT]
+    pending, moved = [ROOT], set[int]()
     while pending:
         parent = pending.pop()
         own = children.get(parent, [])
@@ -99,8 +101,11 @@ def project(
         for index in own:
             element = elements[index]
             place = places.get((element.start, element.end)) if element.kept else None
-            if place is None:
+            begin, end = bounds[parent][1]
+            if place is None or not begin <= place[0] <= place[1] <= end:
                 wanted[index] = _wanted_span(element, *bounds[parent], words)
+                if place is not None:
+                    moved.add(index)
             else:
                 bounds[index] = (0, 0), place
                 fixed.append(place)
@@ -110,7 +115,8 @@ def project(
         pending.extend(own)
     ranges = sorted(places.values())
     spans = (bounds[index][1] for index in range(len(elements)))
-    return [(_outside(start, ranges), _outside(end, ranges)) for start, end in spans]
+    found = [(_outside(start, ranges), _outside(end, ranges)) for start, end in spans]
+    return found, frozenset(moved)
 
 
 class _LinkedWords:
@@ -141,6 +147,7 @@ class _LinkedWords:
                     self._link(source, target)
         self._unlinked = [one for one, sources in enumerate(self._sources_of) if not sources]
         self._found: dict[tuple[range, range], range] = {}
+        self._last_before: dict[range, list[int | None]] = {}
 
     def _link(self, source: int, target: int) -> None:
         self._targets_of[source].add(target)
@@ -180,10 +187,15 @@ class _LinkedWords:
 
     def last_before(self, word: int, within: range) -> int | None:
         """Return the last target word of the nearest source word before one that has any."""
-        for one in range(word - 1, -1, -1):
-            if found := self.range_of(range(one, one + 1), within):
-                return found.stop - 1
-        return None
+        if within not in self._last_before:
+            last: int | None = None
+            found: list[int | None] = [None]
+            for one in range(len(self._targets_of)):
+                if own := self.range_of(range(one, one + 1), within):
+                    last = own.stop - 1
+                found.append(last)
+            self._last_before[within] = found
+        return self._last_before[within][word]
 
     def unlinked_near(self, word: int, within: range, most: int) -> range:
         """Return the words without links that are nearest to a target word, in a row."""
@@ -249,8 +261,9 @@ def _place_of_mark(mark: Element, parent: Span, bounds: Span, words: _LinkedWord
         return bounds[1]
     pair = words.pair
     within = words_within(pair.target_words, *bounds)
-    if mark.is_of_next_word and not mark.kept:
-        word = words_within(pair.source_words, mark.start, mark.start + 1).start
+    own = words_within(pair.source_words, mark.start, mark.start + 1)
+    if own and mark.is_of_next_word and not mark.kept:
+        word = own.start
         if found := words.range_of(range(word, word + 1), within):
             span = pair.target_words[found.start]
             return _edge_of_mark(mark, pair, (mark.start, pair.source_words[word][1]), span, -1)

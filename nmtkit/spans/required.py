@@ -5,9 +5,9 @@ terms at least as often. A request in JSON may name further ones: `spans` and `t
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ from nmtkit.spans.glossary import Glossary, Term, without_overlaps
 from nmtkit.spans.markup import MarkedLine
 from nmtkit.spans.placeholders import compile_patterns, find_placeholders
 from nmtkit.storage.json_data import JsonError, decode
-from nmtkit.text.words import SPACELESS_CHARACTERS
+from nmtkit.text.json_lines import check_text
+from nmtkit.text.words import SPACELESS_CHARACTERS, word_and_punctuation_spans
 
 WORD_CHARACTER = rf"(?:(?![{SPACELESS_CHARACTERS}])\w)"
 """Expression of the characters of words that spaces separate."""
@@ -27,6 +28,9 @@ WORD_CHARACTER = rf"(?:(?![{SPACELESS_CHARACTERS}])\w)"
 AFTER_WORDS = rf"[\s{SPACELESS_CHARACTERS},.;!?)\]\"\u00bb\u201d\u2026\u060c\u061b\u061f\u0964]"
 BEFORE_WORDS = rf"[\s{SPACELESS_CHARACTERS}(\[\"\u00ab\u201e\u201c\u00bf\u00a1]"
 """Expressions of the characters that may follow, and precede, a placeholder."""
+
+_LETTER, _AFTER_WORDS, _BEFORE_WORDS = map(re.compile, (WORD_CHARACTER, AFTER_WORDS, BEFORE_WORDS))
+_NUMBER_BEFORE, _NUMBER_AFTER = re.compile(r"\d[.,:]$"), re.compile(r"[.,:]\d")
 
 
 @dataclass(frozen=True)
@@ -144,23 +148,22 @@ class Finder:
             groups.setdefault((not one.is_exact, one.texts), []).append(index)
         places: list[Span | None] = [None] * len(required)
         claimed: list[Span] = []
-        is_met = True
+        is_met, is_case_sensitive = True, self._config.glossary_case
         ordered = sorted(groups.items(), key=lambda group: (group[0][0], -len(group[0][1][0])))
         for (is_term, texts), indices in ordered:
-            glued = [required[index].is_glued for index in indices]
-            ignores_case = is_term and not self._config.glossary_case
-            pattern = (
-                _term_pattern(texts, ignores_case)
-                if is_term
-                else _placeholder_pattern(
-                    texts[0], *(any(side) for side in zip(*glued, strict=True))
+            if is_term:
+                own = Glossary(
+                    [(one, (one,)) for one in texts], is_case_sensitive=is_case_sensitive
                 )
-            )
-            matches = pattern.finditer(text)
-            spans = [one.span() for one in matches if not _overlaps(one.span(), claimed)]
+                found = [(one.start, one.end) for one in own.find(text)]
+            else:
+                glued = zip(*(required[index].is_glued for index in indices), strict=True)
+                found = list(_occurrences(text, texts[0], *map(any, glued)))
+            spans = [span for span in found if not _overlaps(span, claimed)]
             for index, span in zip(indices, spans, strict=False):
                 places[index] = span
-            claimed += spans[: len(indices)]
+            for span in spans[: len(indices)]:
+                insort(claimed, span)
             is_met &= len(spans) == len(indices) or (is_term and len(spans) > len(indices))
         return Found(tuple(places), is_met)
 
@@ -187,10 +190,12 @@ def _given_spans(request: Request, marked: MarkedLine, where: str) -> list[Span]
 
 
 _SPANS_FORM = (
-    "give a list of [start, end], characters of the source from 0, not empty and without overlaps"
+    "give a list of [start, end], characters of the source from 0, not empty and without overlaps, "
+    "or rename a key of your own"
 )
 _TERMS_FORM = (
-    'give an object of source terms with lists of target terms, such as {"Maus": ["mouse"]}'
+    'give an object of source terms with lists of target terms, such as {"Maus": ["mouse"]}, or '
+    "rename a key of your own"
 )
 
 
@@ -203,55 +208,60 @@ def _given_terms(request: Request, config: ConstraintsConfig, where: str, text: 
     except JsonError as error:
         raise DataError(f'{where}: "terms" is {error}; {_TERMS_FORM}') from None
     entries = list(given.items())
-    if not all(
-        source.strip() and targets and all(map(str.strip, targets)) for source, targets in entries
-    ):
-        raise DataError(f'{where}: "terms" has an empty term; {_TERMS_FORM}')
+    for source, targets in entries:
+        for one in (source, *targets):
+            check_text(one, "terms", where)
+        if not (targets and all(map(word_and_punctuation_spans, (source, *targets)))):
+            raise DataError(f'{where}: "terms" has an empty term; {_TERMS_FORM}')
     return Glossary(entries, is_case_sensitive=config.glossary_case).find(text)
 
 
-@lru_cache(maxsize=10_000)
-def _term_pattern(texts: tuple[str, ...], ignores_case: bool) -> re.Pattern[str]:
-    """Return the expression of terms as whole words, the longest first."""
-    longest_first = sorted(texts, key=len, reverse=True)
-    alternatives = (
-        f"{_no_word_before(one)}{re.escape(one)}{_no_word_after(one)}" for one in longest_first
-    )
-    return re.compile("|".join(alternatives), re.IGNORECASE if ignores_case else 0)
+def _occurrences(text: str, wanted: str, *is_glued: bool) -> Iterator[Span]:
+    """Yield where a placeholder is in a text, and not a part of something longer.
+
+    Args:
+        text: the text.
+        wanted: the placeholder.
+        is_glued: whether marks may touch it before, and after it.
+    """
+    start = text.find(wanted)
+    while start >= 0:
+        end = start + len(wanted)
+        if _is_apart(text, start, end, is_glued):
+            yield start, end
+        start = text.find(wanted, max(end if end > start else start + 1, start + 1))
 
 
-@lru_cache(maxsize=10_000)
-def _placeholder_pattern(text: str, may_touch: bool, may_be_touched: bool) -> re.Pattern[str]:
-    """Return the expression of a text that no other text touches, except as in the source."""
-    before = f"(?:^|(?<={BEFORE_WORDS}))"
-    after = f"(?={AFTER_WORDS}|$)"
-    if may_touch:
-        before = _no_word_before(text)
-    if may_be_touched:
-        after = _no_word_after(text)
-    if text[:1].isdigit():
-        before += r"(?<!\d[.,:])"
-    if text[-1:].isdigit():
-        after += r"(?![.,:]\d)"
-    return re.compile(f"{before}{re.escape(text)}{after}")
+def _is_apart(text: str, start: int, end: int, is_glued: tuple[bool, ...]) -> bool:
+    before, after = text[max(0, start - 1) : start], text[end : end + 1]
+    first, last = text[start], text[end - 1]
+    if is_glued[0]:
+        is_apart = not (_is_letter(before) and _is_letter(first))
+    else:
+        is_apart = not before or bool(_BEFORE_WORDS.match(before))
+    if is_glued[1]:
+        is_apart &= not (_is_letter(after) and _is_letter(last))
+    else:
+        is_apart &= not after or bool(_AFTER_WORDS.match(after))
+    number_before = first.isdigit() and _NUMBER_BEFORE.match(text[max(0, start - 2) : start])
+    number_after = last.isdigit() and _NUMBER_AFTER.match(text[end : end + 2])
+    return is_apart and not (number_before or number_after)
 
 
-def _no_word_before(text: str) -> str:
-    return rf"(?<!{WORD_CHARACTER})" if re.match(WORD_CHARACTER, text) else ""
-
-
-def _no_word_after(text: str) -> str:
-    return rf"(?!{WORD_CHARACTER})" if re.match(WORD_CHARACTER, text[-1:]) else ""
+def _is_letter(character: str) -> bool:
+    return bool(_LETTER.match(character))
 
 
 def _is_glued(text: str, start: int, end: int) -> tuple[bool, bool]:
     """Return whether text touches a part of a line before, and after it."""
     before, after = text[max(0, start - 1) : start], text[end : end + 1]
     return (
-        bool(before and not re.match(BEFORE_WORDS, before)),
-        bool(after and not re.match(AFTER_WORDS, after)),
+        bool(before and not _BEFORE_WORDS.match(before)),
+        bool(after and not _AFTER_WORDS.match(after)),
     )
 
 
-def _overlaps(span: Span, others: Iterable[Span]) -> bool:
-    return any(span[0] < end and start < span[1] for start, end in others)
+def _overlaps(span: Span, others: Sequence[Span]) -> bool:
+    """Return whether a part shares a character with others, in order and without overlaps."""
+    place = bisect_left(others, (span[1],))
+    return place > 0 and others[place - 1][1] > span[0]

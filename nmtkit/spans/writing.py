@@ -7,7 +7,7 @@ there. Spaces between tags that the line does not have are left out: see nmtkit/
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from nmtkit.spans.edges import Span
@@ -27,7 +27,8 @@ def write_markup(
 ) -> str:
     """Return a translation with the markup of its line.
 
-    Read again, it has the translation as its plain text, except at kept elements.
+    Read again, it has the translation as its plain text, except at kept elements, and at spaces
+    next to breaks and between elements.
 
     Args:
         line: the source.
@@ -36,12 +37,12 @@ def write_markup(
             of both texts are linked.
         places: the characters of the translation that stand for parts of the plain text. No tag is
             put within; a kept element that is such a part replaces these characters. Without a
-            place, a kept element is inserted as a mark.
+            place, or with one outside its parent, a kept element is inserted as a mark.
     """
-    spans = project(line.elements, (line.text, translation), links, places)
-    text = _Text(line, translation, places)
+    spans, moved = project(line.elements, (line.text, translation), links, places)
+    text = _Text(line, translation, places, moved)
     parts, place = [], 0
-    for tags in _in_gaps(_placed_tags(line, spans, places), translation):
+    for tags in _in_gaps(_placed_tags(line, spans, places, moved), translation):
         start, end = _gap(translation, tags[0].place, tags[-1].place)
         if _is_glued(tags, translation, start, end):
             parts += [text.escaped(place, start), *(tag.raw for tag in tags)]
@@ -57,15 +58,21 @@ def write_markup(
 class _Text:
     """A translation whose parts are written with references and kept elements."""
 
-    def __init__(self, line: MarkedLine, translation: str, places: Mapping[Span, Span]) -> None:
+    def __init__(
+        self,
+        line: MarkedLine,
+        translation: str,
+        places: Mapping[Span, Span],
+        moved: Collection[int],
+    ) -> None:
         self._translation = translation
         self._references = (_ALWAYS_ESCAPED if line.is_escaped else {}) | dict(line.references)
         longest_first = sorted(self._references, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
         self._kept = sorted(
-            (*places[one.start, one.end], one.raw)
-            for one in line.kept
-            if (one.start, one.end) in places
+            (*places[one.start, one.end], "" if index in moved else one.kept)
+            for index, one in enumerate(line.elements)
+            if one.kept and one.start < one.end and (one.start, one.end) in places
         )
 
     def escaped(self, start: int, end: int) -> str:
@@ -96,13 +103,14 @@ class _PlacedTag:
 
 
 def _placed_tags(
-    line: MarkedLine, spans: Sequence[Span], places: Mapping[Span, Span]
+    line: MarkedLine, spans: Sequence[Span], places: Mapping[Span, Span], moved: Collection[int]
 ) -> Iterator[_PlacedTag]:
     """Yield the tags in order, except those of kept elements that have a place."""
     children: dict[int, list[int]] = {}
     for index in sorted(range(len(spans)), key=lambda index: (*spans[index], index)):
         element = line.elements[index]
-        if not (element.kept and (element.start, element.end) in places):
+        is_text = element.kept and (element.start, element.end) in places
+        if not is_text or index in moved:
             children.setdefault(element.parent, []).append(index)
     stack = [(index, False) for index in reversed(children.get(ROOT, []))]
     while stack:

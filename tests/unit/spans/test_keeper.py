@@ -26,6 +26,7 @@ from nmtkit.decoding.answers import Answer, PlacedSpan, Request, Translation
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import DataError
 from nmtkit.spans import placeholders
+from nmtkit.spans.markup import structure
 from nmtkit.text.codec import TextCodec
 from tests.conversions import random_model, separate_codec, shared_codec
 from tests.messages import refuses
@@ -47,7 +48,7 @@ WORDS = (
         "\u092c\u093f\u0932\u094d\u0932\u0940",
     ),
 )
-LINE = st.lists(st.sampled_from(WORDS + KEPT), min_size=1, max_size=8).map(" ".join)
+LINE = st.lists(st.sampled_from(WORDS + KEPT), min_size=1, max_size=5).map(" ".join)
 
 
 def translator(
@@ -96,8 +97,8 @@ def assert_kept(line: str, answer: Answer) -> None:
                 assert one.text[slice(*place.target)] == line[slice(*place.source)]
 
 
-@settings(max_examples=25)
-@given(st.lists(LINE, min_size=1, max_size=4))
+@settings(max_examples=6)
+@given(st.lists(LINE, min_size=1, max_size=3))
 def test_every_placeholder_is_in_the_translation_byte_for_byte(lines: list[str]) -> None:
     for line, answer in zip(lines, answers_to(TRANSLATOR, [*map(Request, lines)]), strict=True):
         assert_kept(line, answer)
@@ -105,6 +106,7 @@ def test_every_placeholder_is_in_the_translation_byte_for_byte(lines: list[str])
             assert answer.translation.text == texts(PLAIN, [line])[0]
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("beam", [1, 2, 5])
 @pytest.mark.parametrize("make_codec", [shared_codec, separate_codec])
 def test_the_search_writes_placeholders_itself(make_codec: Any, beam: int) -> None:
@@ -190,7 +192,7 @@ MARKED = translator(XML)
 UNMARKED = translator(ConstraintsConfig(markup="xml"))
 
 
-@settings(max_examples=25)
+@settings(max_examples=8)
 @given(marked())
 def test_markup_stays_well_formed_and_complete(line: str) -> None:
     (answer,) = answers_to(MARKED, [Request(line)])
@@ -214,6 +216,32 @@ def test_the_content_of_kept_elements_is_not_translated() -> None:
     (answer,) = answers_to(html, [Request(line)])
     for one in ("<kbd>ctrl</kbd>", '<span translate="no">a  &lt; b</span>', "<code></code>"):
         assert answer.translation.text.count(one) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("the cat <x/>&#160;", "the cat <x/>\u200b", "12  <?pi d?>&#8232;<?pi d?>"),
+        '<b>a <g translate="no">c</g> d <g translate="no">f</g></b> <g translate="no">h</g>',
+        '<p><g translate="no">c</g><g translate="no">c .</g><x/></p><g translate="no">. .</g>',
+    ],
+)
+def test_marks_at_spaces_and_kept_elements_keep_their_parents(line: str) -> None:
+    (found,) = texts(MARKED, [line])
+    assert structure(found, "xml").nesting == structure(line, "xml").nesting
+
+
+def test_many_placeholders_are_kept() -> None:
+    line = " ".join(f"{{a{number}}}" for number in range(20))
+    (answer,) = answers_to(TRANSLATOR, [Request(line)])
+    assert_kept(line, answer)
+
+
+@pytest.mark.parametrize("key", ["spans", "terms"])
+def test_samples_have_no_demands(key: str) -> None:
+    sampled = translator(ConstraintsConfig(), sampling=SamplingConfig(sample=True))
+    with refuses(DataError, "line 1 spans terms beam; leave"):
+        answers_to(sampled, [Request("the cat", others={key: []})])
 
 
 def test_samples_keep_markup() -> None:

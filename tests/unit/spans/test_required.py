@@ -24,6 +24,8 @@ ALL = ConstraintsConfig(placeholders=",".join(PLACEHOLDERS))
         ({"spans": [[4, 70]]}, "line 3 spans [4, 70]; [start, end]"),
         ({"terms": ["sat"]}, "line 3 terms; object"),
         ({"terms": {"sat": []}}, "line 3 terms; object"),
+        ({"terms": {"\u200b": ["x"]}}, "line 3 terms; object"),
+        ({"terms": {"sat": ["\ud800"]}}, "line 3 terms; halves"),
     ],
     ids=str,
 )
