@@ -271,9 +271,10 @@ def _write_file(
         lines = _lines_of(files, facts.num_lines, task.chunk_lines)
         recipe = _with_precision(task.recipe, file.work)
         work = {
+            **task.given,
             "--shard": "{}/{}".format(*files.shard),
             **_by_flag(recipe),
-            **task.given,
+            **task.given,  # a hash in the place of a path
             "the input": f"{counted(facts.num_lines, 'lines')}, {facts.sha256[:_DIGITS]}",
         }
         _check_same(file, work, task)

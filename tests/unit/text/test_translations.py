@@ -24,6 +24,7 @@ EXAMPLES: dict[str, object] = {
     "link_probabilities": [0.5],
     "source_tokens": ["a"],
     "attention": [[1.0, 0.0]],
+    "placed": [{"kind": "term", "source": [0, 1], "translation": None}],
     "features": {"model": -1.5},
     "rerank_score": 2,
     "system": "one.jsonl",
