@@ -52,8 +52,8 @@ def test_from_text_to_the_error_rates_of_all_methods(tmp_path: Path) -> None:
         links = list(read_lines(work / "links" / f"{method}.en-fr"))
         assert len(links) == SIZES["train"] + SIZES["test"]
         assert list(read_lines(work / "links" / "test" / method)) == links[-SIZES["test"] :]
-    reverse = [one.split() for one in read_lines(work / "links" / "plain.fr-en")]
-    forward = [one.split() for one in read_lines(work / "links" / "plain.en-fr")]
+    reverse = [one.split() for one in read_lines(work / "links" / "both.fr-en")]
+    forward = [one.split() for one in read_lines(work / "links" / "both.en-fr")]
     transposed = [["-".join(one.split("-")[::-1]) for one in links] for links in forward]
     assert transposed == reverse
 
