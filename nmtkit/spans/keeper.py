@@ -223,9 +223,12 @@ class SpanKeeper:
         best, *others = (self._written(request, one) for one in answer.translation.n_best)
         if not keep_links:
             best, *others = (
-                replace(one, alignment=(), attention=(), source_tokens=())
-                if not one.token_log_probs
-                else replace(one, alignment=(), attention=())
+                replace(
+                    one,
+                    alignment=(),
+                    attention=(),
+                    source_tokens=one.source_tokens if one.token_log_probs else (),
+                )
                 for one in (best, *others)
             )
         best = replace(best, alternatives=tuple(others))
@@ -320,8 +323,7 @@ def _with_raw(
     by_place = sorted((place, index) for index, place in enumerate(places) if place is not None)
     for (start, stop), index in by_place:
         one = required[index]
-        is_written = one.kind == "placeholder" and one.raw is not None
-        own = one.raw if is_written and one.raw is not None else text[start:stop]
+        own = text[start:stop] if one.raw is None or one.kind == "element" else one.raw
         parts += [text[end:start], own]
         moved[index] = (start + shift, start + shift + len(own))
         end, shift = stop, shift + len(own) - (stop - start)

@@ -10,10 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from nmtkit.errors import ConfigError
+from nmtkit.spans.edges import Span
 from nmtkit.text.words import SPACELESS_CHARACTERS
-
-Span = tuple[int, int]
-"""Where a part of a text begins and ends, in characters."""
 
 Search = Callable[[int], Span | None]
 """Returns the first placeholder of a text that begins at a position or after it."""

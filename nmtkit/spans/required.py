@@ -224,12 +224,13 @@ def _occurrences(text: str, wanted: str, *is_glued: bool) -> Iterator[Span]:
         wanted: the placeholder.
         is_glued: whether marks may touch it before, and after it.
     """
-    start = text.find(wanted)
+    # Spaces alone are nothing in a translation.
+    start = text.find(wanted) if wanted else -1
     while start >= 0:
         end = start + len(wanted)
         if _is_apart(text, start, end, is_glued):
             yield start, end
-        start = text.find(wanted, max(end if end > start else start + 1, start + 1))
+        start = text.find(wanted, end)
 
 
 def _is_apart(text: str, start: int, end: int, is_glued: tuple[bool, ...]) -> bool:

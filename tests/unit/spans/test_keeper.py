@@ -231,6 +231,11 @@ def test_marks_at_spaces_and_kept_elements_keep_their_parents(line: str) -> None
     assert structure(found, "xml").nesting == structure(line, "xml").nesting
 
 
+def test_a_placeholder_of_spaces_alone_is_no_crash() -> None:
+    (answer,) = answers_to(PLAIN, [Request("the cat", others={"spans": [[3, 4]]})])
+    assert [one.kind for one in answer.translation.placed] == ["placeholder"]
+
+
 def test_many_placeholders_are_kept() -> None:
     line = " ".join(f"{{a{number}}}" for number in range(20))
     (answer,) = answers_to(TRANSLATOR, [Request(line)])
