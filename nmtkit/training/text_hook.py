@@ -82,6 +82,19 @@ class _Pair:
 
 
 @dataclass(frozen=True)
+class _ReadPair:
+    """A pair of an update, with its noise.
+
+    Attributes:
+        ids: of source and target, with end symbols.
+        links: source piece and target piece of each link; empty if links are not read.
+    """
+
+    ids: BothIds
+    links: list[int]
+
+
+@dataclass(frozen=True)
 class TrainingText:
     """Reads training pairs with noise and subword sampling.
 
@@ -171,19 +184,19 @@ class TrainingText:
             self._read_line(shard, indices, draws, update)
             for indices, draws in zip(members, drawn.draws.T.tolist(), strict=True)
         ]
-        parts = (stored.source, stored.target, *([stored.links] if stored.links else []))
-        return PairIds(
-            *(
-                _replaced(part, places, [[ids[n] for ids in line] for line in new])
-                for n, part in enumerate(parts)
-            ),
-            *([] if stored.links else [None]),
+        source, target = (
+            _replaced(side, places, [[pair.ids[n] for pair in line] for line in new])
+            for n, side in enumerate((stored.source, stored.target))
         )
+        links = stored.links and _replaced(
+            stored.links, places, [[pair.links for pair in line] for line in new]
+        )
+        return PairIds(source, target, links)
 
     def _read_line(
         self, shard: Pairs, indices: tuple[int, int], draws: Sequence[int], update: int
-    ) -> list[list[list[int]]]:
-        """Return the ids and links of a line: one pair; or two, if they cannot be joined."""
+    ) -> list[_ReadPair]:
+        """Return the pair of a line; or two, if they cannot be joined."""
         members = [index for index in indices if index != _NO_PAIR]
         stored = [[side[i].tolist() for side in (shard.source, shard.target)] for i in members]
         drawn = {name: n for name, n in zip(self._modifiers, draws, strict=True) if n}
@@ -192,7 +205,7 @@ class TrainingText:
         sampled = [self._sampled(i, ids, update) for i, ids in zip(members, noised, strict=False)]
         sources = [members] if len(noised) < len(members) else [[index] for index in members]
         return [
-            [*ids, self._links_of(shard, own, ids)]
+            _ReadPair(ids, self._links_of(shard, own, ids))
             for ids, own in zip(sampled, sources, strict=True)
         ]
 
