@@ -11,6 +11,9 @@ MIN_ENTRIES = 8
 LARGEST_VOCABULARY = 10_000_000
 """More entries than any language model has; their embeddings of size 512 take 19 GiB."""
 
+MOST_MARKS = 1000
+"""Tags per line, far above those of any text."""
+
 LONGEST_LINKED = 65_000
 """The longest sequence with links, whose places and a tag take 16 bits."""
 
@@ -191,6 +194,12 @@ class VocabularyConfig:
         "the brackets of `nmtkit trees linearize`. --vocabulary-of: appended to its vocabularies.",
         metavar="FILE",
     )
+    marks: int = setting(
+        0,
+        "Symbols for N tags or placeholders per line, and for terms, which a model learns to write "
+        "with `train --annotate`; 0 = none. --vocabulary-of: appended to its vocabularies.",
+        maximum=MOST_MARKS,
+    )
     sample_lines: int = setting(
         1_000_000,
         "Largest number of lines that SentencePiece learns from; sampled evenly from all lines.",
@@ -200,7 +209,9 @@ class VocabularyConfig:
 
 
 LEARNING_SETTINGS = tuple(
-    name for name in vars(VocabularyConfig()) if name not in ("vocabulary_of", "whole_tokens")
+    name
+    for name in vars(VocabularyConfig())
+    if name not in ("vocabulary_of", "whole_tokens", "marks")
 )
 """Settings that have no effect with `vocabulary_of`."""
 

@@ -242,6 +242,13 @@ def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:
     if vocabulary.vocabulary_of:
         yield from without_effect(recipe, LEARNING_SETTINGS, "with --vocabulary-of")
         return
+    kinds = {SEGMENTATIONS[name].vocabulary for name in segmentations(vocabulary)}
+    if vocabulary.marks and (kinds != {SENTENCEPIECE} or vocabulary.tokenizer != "none"):
+        yield Problem(
+            ("marks", "segmentation", "target_segmentation", "tokenizer"),
+            f"marks ({vocabulary.marks}) are for raw text that SentencePiece segments; leave them "
+            "out, or use --segmentation bpe or unigram without --tokenizer",
+        )
     target = SEGMENTATIONS[segmentations(vocabulary)[1]]
     is_given = (bool(vocabulary.source_vocabulary), bool(vocabulary.target_vocabulary))
     for names, when in _vocabulary_settings_without_effect(vocabulary):

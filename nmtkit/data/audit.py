@@ -240,7 +240,8 @@ def describe(folder: Path, check: bool) -> Iterator[str]:
     entries = f"{sizes['source']}" + ("" if manifest["is_shared"] else f" and {sizes['target']}")
     num_bytes = sum(entry["bytes"] for entry in manifest["files"].values())
     yield f"languages    {manifest['source_lang']} to {manifest['target_lang']}"
-    yield f"vocabulary   {entries} entries, {manifest['segmentation']}"
+    marks = f", {manifest['marks']} marks" if "marks" in manifest else ""
+    yield f"vocabulary   {entries} entries, {manifest['segmentation']}{marks}"
     num_shards = len(contents.shards)
     yield (
         f"train        {sum(map(sum, contents.shards))} pairs in {num_shards} "

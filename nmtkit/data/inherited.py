@@ -40,7 +40,7 @@ def inherited_codec(recipe: PreprocessRecipe, report: Callable[[str], None]) -> 
     Raises:
         DamagedError: there is no model, or it is damaged.
         ConfigError: the model is of other languages, the file of tokens cannot be read, or a tag
-            is no entry.
+            is no entry, or the vocabularies take no marks.
         DataError: a token cannot be an entry.
     """
     config = recipe.vocabulary
@@ -54,6 +54,8 @@ def inherited_codec(recipe: PreprocessRecipe, report: Callable[[str], None]) -> 
             codec = _with_tokens(codec, tokens, report)
         except DataError as error:
             raise DataError(f"{config.whole_tokens}: {error}") from error
+    if config.marks:
+        codec = codec.with_marks(config.marks)
     for tag in tags_of(recipe.corpus):
         if not is_entry(tag, codec.source):
             raise ConfigError(

@@ -401,6 +401,7 @@ def _describe_dataset(
         "segmentation": codec.segmentation,
         "vocabulary_sizes": {"source": codec.source.size, "target": codec.target.size},
         "is_shared": codec.is_shared,
+        **({"marks": codec.num_marks} if codec.num_marks else {}),
         "recipe": asdict(recipe),
         "counts": audit.to_manifest(),
     }

@@ -34,6 +34,7 @@ from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import KINDS, Kind, TextCodec, Vocabulary
 from nmtkit.text.corpus import Corpus, sample
 from nmtkit.text.lines import read_list
+from nmtkit.text.marks import is_marked
 from nmtkit.text.steps import (
     Cleaning,
     NormalForm,
@@ -105,7 +106,8 @@ def make_codec(
         vocabularies = {side: get(paths[side], side) for side in order}
         source, target = vocabularies[_SOURCE], vocabularies[_TARGET]
     source, target = map(with_steps, (source, target), steps)
-    return TextCodec(*languages, source, target, is_shared=shared)
+    codec = TextCodec(*languages, source, target, is_shared=shared)
+    return codec.with_marks(config.marks) if config.marks else codec
 
 
 def check_text(config: VocabularyConfig, corpora: Sequence[Corpus]) -> None:
@@ -353,6 +355,7 @@ def _num_frequent(vocabulary: Vocabulary, chunks: Iterator[NDArray[np.integer]])
         [
             entry in (UNK_ID, BOS_ID, EOS_ID)
             or entry in vocabulary.unknown_ids
+            or is_marked([entry], vocabulary.marks)
             or len(vocabulary.piece(entry)) == 1
             for entry in range(vocabulary.size)
         ]

@@ -183,7 +183,8 @@ def _vocabulary(codec: TextCodec) -> str:
     sizes = [codec.source.size] if codec.is_shared else [codec.source.size, codec.target.size]
     kinds = " to ".join(dict.fromkeys(map(_side, (codec.source, codec.target))))
     shared = "shared" if codec.is_shared else "one per language"
-    return f"{' and '.join(map(str, sizes))} entries, {shared}, {kinds}"
+    marks = f", {codec.num_marks} marks" if codec.num_marks else ""
+    return f"{' and '.join(map(str, sizes))} entries, {shared}, {kinds}{marks}"
 
 
 def _side(vocabulary: Vocabulary) -> str:

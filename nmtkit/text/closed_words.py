@@ -21,6 +21,7 @@ class Words:
     kind = segmentation = "words"
     suffix = ".txt"
     unknown_ids = frozenset({UNK_ID})
+    marks = None
 
     def __init__(self, words: Sequence[str]) -> None:
         """Store words in the order of their ids, which begin after the three special symbols."""

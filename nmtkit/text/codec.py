@@ -20,11 +20,14 @@ from nmtkit.symbols import EOS_ID
 from nmtkit.text.closed_words import Words
 from nmtkit.text.corpus import Corpus
 from nmtkit.text.marian import UNKNOWN_LANGUAGES, MarianVocabulary
+from nmtkit.text.marks import Marks
 from nmtkit.text.steps import (
     Cleaning,
     MosesTokens,
     NormalForm,
+    Prepared,
     cleaning_of,
+    innermost,
     steps_before,
     steps_of,
     with_steps,
@@ -61,6 +64,10 @@ class Vocabulary(Protocol):
     @property
     def unknown_ids(self) -> frozenset[int]:
         """Ids that stand for text outside the vocabulary: <unk> and the bytes of byte fallback."""
+
+    @property
+    def marks(self) -> Marks | None:
+        """Ids of the symbols that no text has; None = there are none."""
 
     def encode(self, line: str) -> list[int]:
         """Return the ids of a line; a blank line has none."""
@@ -272,6 +279,31 @@ class TextCodec:
                 strict=True,
             )
         )
+
+    def with_marks(self, number: int) -> "TextCodec":
+        """Return a codec with marks in both vocabularies.
+
+        Raises:
+            ConfigError: a vocabulary is not of raw text that SentencePiece segments.
+        """
+        marked = []
+        for side in (self.source, self.target):
+            is_raw = not any(step.changes_spaces for step in steps_before(side))
+            inner = innermost(side)
+            if not (isinstance(inner, Subword | MarianVocabulary) and is_raw):
+                raise ConfigError(
+                    f"marks are for raw text that SentencePiece segments, and a vocabulary of the "
+                    f"model is of {self.segmentation}; leave out --marks [vocabulary.marks]"
+                )
+            assert isinstance(side, Subword | MarianVocabulary | Prepared)
+            marked.append(side.with_marks(number))
+        source, target = marked
+        return replace(self, source=source, target=source if self.target is self.source else target)
+
+    @property
+    def num_marks(self) -> int:
+        """Number of marks that both vocabularies have."""
+        return min(len(side.marks or ()) for side in (self.source, self.target))
 
     @property
     def language_pair(self) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from nmtkit.errors import RESTORE, DamagedError, DataError
 from nmtkit.storage.json_data import JsonError, decode_text
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
+from nmtkit.text.marks import Marks, mark_names
 from nmtkit.text.subword import (
     SPACE_SYMBOL,
     check_whole,
@@ -102,6 +103,16 @@ class MarianVocabulary:
         check_whole(tokens, extended.encode)
         return extended
 
+    def with_marks(self, number: int) -> "MarianVocabulary":
+        """Return a vocabulary with marks at its end; those that it has are left out."""
+        listed = dict.fromkeys([*self._pieces, *mark_names(number)])
+        return MarianVocabulary(self.model, [*listed], "the vocabulary with marks")
+
+    @cached_property
+    def marks(self) -> Marks | None:
+        """The marks of the vocabulary, entries of the list only; None = it has none."""
+        return Marks.of(self._ids)
+
     @property
     def data(self) -> bytes:
         """The bytes of both files that `save` writes."""
@@ -152,7 +163,8 @@ class MarianVocabulary:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids without begin and end symbols."""
-        pieces = [self._decodable[index] for index in ids if index not in (BOS_ID, EOS_ID)]
+        silent = {BOS_ID, EOS_ID, *(self.marks.ids if self.marks else ())}
+        pieces = [self._decodable[index] for index in ids if index not in silent]
         text: str = self._processor.decode_pieces(pieces)
         return text.strip(" ")
 
@@ -180,7 +192,7 @@ class MarianVocabulary:
 
     def texts(self, ids: Sequence[int]) -> list[str]:
         """Return the text of each token."""
-        return texts_of(ids, self.piece, self.unknown_ids)
+        return texts_of(ids, self.piece, self.unknown_ids, self.marks)
 
     def spell(self, line: str) -> list[str]:
         """Return the text of each token of a line, also of unknown ones."""

@@ -17,6 +17,7 @@ from typing import Literal, Protocol, TypeVar, cast
 from nmtkit.errors import DataError
 from nmtkit.text.characters import unescape
 from nmtkit.text.closed_words import Words
+from nmtkit.text.marks import Marks
 from nmtkit.text.moses import Moses
 from nmtkit.text.subword import Subword
 from nmtkit.text.words import words_of, words_of_parts
@@ -174,6 +175,16 @@ class Prepared:
         """
         check_unchanged(tokens, self.steps)
         return Prepared(self.vocabulary.with_tokens(tokens), self.steps)
+
+    def with_marks(self, number: int) -> "Prepared":
+        """Return a vocabulary with marks at its end."""
+        assert isinstance(self.vocabulary, Subword), self.kind
+        return Prepared(self.vocabulary.with_marks(number), self.steps)
+
+    @property
+    def marks(self) -> Marks | None:
+        """The marks of the vocabulary; None = it has none."""
+        return self.vocabulary.marks
 
     def save(self, path: Path) -> None:
         """Write the file of the vocabulary."""

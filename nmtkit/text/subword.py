@@ -25,7 +25,8 @@ from nmtkit.config.problems import shown
 from nmtkit.errors import ConfigError, DamagedError, DataError
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from nmtkit.text.lines import read_whole
-from nmtkit.text.subword_file import SubwordFile, with_denormalizer, with_pieces
+from nmtkit.text.marks import Marks, mark_names
+from nmtkit.text.subword_file import SubwordFile, with_controls, with_denormalizer, with_pieces
 from nmtkit.text.words import word_spans, words_of_parts
 
 Algorithm = Literal["bpe", "unigram"]
@@ -204,6 +205,17 @@ class Subword:
         check_whole(tokens, extended.encode)
         return extended
 
+    def with_marks(self, number: int) -> "Subword":
+        """Return a vocabulary with marks at its end; those that it has are left out."""
+        known = SubwordFile.of(self.data).controls
+        added = [name for name in mark_names(number) if name not in known]
+        return Subword(with_controls(self.data, added), "the vocabulary with marks")
+
+    @cached_property
+    def marks(self) -> Marks | None:
+        """The marks of the vocabulary; None = it has none."""
+        return Marks.of(SubwordFile.of(self.data).controls)
+
     @cached_property
     def unknown_ids(self) -> frozenset[int]:
         """Ids that stand for text outside the vocabulary: <unk> and the bytes of byte fallback."""
@@ -220,7 +232,8 @@ class Subword:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids without begin and end symbols."""
-        text: str = self._processor.decode([i for i in ids if i not in (BOS_ID, EOS_ID)])
+        silent = {BOS_ID, EOS_ID, *(self.marks.ids if self.marks else ())}
+        text: str = self._processor.decode([i for i in ids if i not in silent])
         return text
 
     def normalize(self, line: str) -> str:
@@ -242,7 +255,7 @@ class Subword:
 
     def texts(self, ids: Sequence[int]) -> list[str]:
         """Return the text of each token."""
-        return texts_of(ids, self.piece, self.unknown_ids)
+        return texts_of(ids, self.piece, self.unknown_ids, self.marks)
 
     def spell(self, line: str) -> list[str]:
         """Return the text of each token of a line, also of unknown ones."""
@@ -251,7 +264,10 @@ class Subword:
 
 
 def texts_of(
-    ids: Sequence[int], piece: Callable[[int], str], unknown_ids: Collection[int]
+    ids: Sequence[int],
+    piece: Callable[[int], str],
+    unknown_ids: Collection[int],
+    marks: Marks | None,
 ) -> list[str]:
     """Return the text of each token; concatenated, and spaces aside, the decoded text.
 
@@ -261,15 +277,17 @@ def texts_of(
         ids: the tokens.
         piece: returns the entry of an id.
         unknown_ids: ids of <unk> and of bytes.
+        marks: those of the vocabulary, which have no text.
     """
     texts = [""]
+    silent = {BOS_ID, EOS_ID, *(marks.ids if marks else ())}
     decoder = getincrementaldecoder("utf-8")("replace")
     for index in ids:
         if index in unknown_ids and index != UNK_ID:
             texts.append(decoder.decode(bytes.fromhex(piece(index)[3:5])))  # <0xE4>
         else:
             texts[-1] += decoder.decode(b"", final=True)  # half a character
-            texts.append(_spelled(index, piece))
+            texts.append("" if index in silent else _spelled(index, piece))
     texts[-1] += decoder.decode(b"", final=True)
     return texts[1:]
 
@@ -289,8 +307,6 @@ def word_ranges(texts: Sequence[str]) -> list[range]:
 
 def _spelled(index: int, piece: Callable[[int], str]) -> str:
     """Return SentencePiece's text for an id inside a sequence."""
-    if index in (BOS_ID, EOS_ID):
-        return ""
     return _UNKNOWN if index == UNK_ID else piece(index).replace(SPACE_SYMBOL, " ")
 
 

@@ -14,8 +14,8 @@ _PIECE_TEXT, _PIECE_SCORE, _PIECE_TYPE = 1, 2, 3
 _TRAINER_MODEL_TYPE = 3
 """Field numbers; of the file, of a piece and of the trainer's settings."""
 
-_NORMAL, _USER_DEFINED = 1, 4
-"""Types of pieces. A user-defined piece is never split or part of a longer one."""
+_NORMAL, _CONTROL, _USER_DEFINED = 1, 3, 4
+"""Types of pieces. No text has a control piece; a user-defined one is never split or joined."""
 
 _ALGORITHMS = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 """Algorithms by model type; the first is the default of the format."""
@@ -33,12 +33,14 @@ class SubwordFile:
         texts: the piece of each id; None unless its type is normal.
         scores: the score of each id.
         whole: the user-defined pieces by their ids.
+        controls: the control pieces, with their ids.
     """
 
     algorithm: str
     texts: list[str | None]
     scores: list[float]
     whole: dict[int, str]
+    controls: dict[str, int]
 
     @staticmethod
     def of(model: bytes) -> "SubwordFile":
@@ -47,6 +49,7 @@ class SubwordFile:
         texts: list[str | None] = []
         scores: list[float] = []
         whole: dict[int, str] = {}
+        controls: dict[str, int] = {}
         for number, value in _fields(memoryview(model)):
             if number == _TRAINER:
                 model_type = dict(_fields(value)).get(_TRAINER_MODEL_TYPE, model_type)
@@ -55,14 +58,21 @@ class SubwordFile:
                 text, kind = piece[_PIECE_TEXT], piece.get(_PIECE_TYPE, _NORMAL)
                 if kind == _USER_DEFINED:
                     whole[len(texts)] = str(text, "utf-8", "replace")
+                elif kind == _CONTROL:
+                    controls[str(text, "utf-8", "replace")] = len(texts)
                 texts.append(str(text, "utf-8") if kind == _NORMAL else None)
                 scores.append(*struct.unpack("<f", piece.get(_PIECE_SCORE, bytes(4))))
-        return SubwordFile(_ALGORITHMS[model_type], texts, scores, whole)
+        return SubwordFile(_ALGORITHMS[model_type], texts, scores, whole, controls)
 
 
 def with_pieces(model: bytes, pieces: Iterable[str]) -> bytes:
     """Return a model with further user-defined pieces, whose ids follow those of the others."""
-    return model + b"".join(map(_piece, pieces))
+    return model + b"".join(_piece(one, _USER_DEFINED) for one in pieces)
+
+
+def with_controls(model: bytes, pieces: Iterable[str]) -> bytes:
+    """Return a model with further control pieces, whose ids follow those of the others."""
+    return model + b"".join(_piece(one, _CONTROL) for one in pieces)
 
 
 def with_denormalizer(model: bytes, rules: bytes) -> bytes:
@@ -70,9 +80,9 @@ def with_denormalizer(model: bytes, rules: bytes) -> bytes:
     return model + _field(_DENORMALIZER, rules)
 
 
-def _piece(text: str) -> bytes:
+def _piece(text: str, kind: int) -> bytes:
     score = _varint(_PIECE_SCORE << 3 | _FLOAT) + struct.pack("<f", 0)
-    piece_type = _varint(_PIECE_TYPE << 3 | _NUMBER) + _varint(_USER_DEFINED)
+    piece_type = _varint(_PIECE_TYPE << 3 | _NUMBER) + _varint(kind)
     return _field(_PIECE, _field(_PIECE_TEXT, text.encode()) + score + piece_type)
 
 

@@ -30,6 +30,7 @@ from nmtkit.storage.model_folder import check_size, read_parameters, restore_par
 from nmtkit.storage.run_folder import CONFIG, find_model
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec, Vocabulary
+from nmtkit.text.marks import is_marked
 from nmtkit.text.subword import SPACE_SYMBOL
 
 _PARAMETERS = {
@@ -221,7 +222,7 @@ def _match(index: int, new: Vocabulary, old: Vocabulary, ids: Mapping[str, int])
         return _Match([index], True)
     if piece in ids:
         return _Match([ids[piece]], True)
-    if index in new.unknown_ids:
+    if index in new.unknown_ids or is_marked([index], new.marks):
         return _NEW
     parts = old.encode(piece.replace(SPACE_SYMBOL, " "))
     if parts and not piece.startswith(SPACE_SYMBOL) and old.piece(parts[0]) == SPACE_SYMBOL:

@@ -85,6 +85,14 @@ BOTH_GIVEN: Mapping[str, Value] = {"source_vocabulary": "s.model", "target_vocab
             "normalize nfc; nmtkit trees tokenize vocabulary.normalize",
         ),
         ({"segmentation": "words", "split_digits": True}, "split_digits True"),
+        *(
+            ({"marks": 5, **other}, "marks 5; --segmentation bpe vocabulary.marks")
+            for other in (
+                {"segmentation": "words"},
+                {"target_segmentation": "trees"},
+                {"tokenizer": "moses"},
+            )
+        ),
         (
             {"target_segmentation": "words", "target_vocab_size": 7},
             "target_vocab_size 7 8 vocabulary.target_vocab_size",

@@ -352,3 +352,18 @@ def test_a_tag_must_be_an_entry_of_an_inherited_vocabulary(
     recipe = recipe_of(tmp_path, model(tmp_path, CODECS[name]()))
     with refuses(ConfigError, "<new> parent; --whole-tokens --tag"):
         prepared(with_tag(recipe, str(tmp_path / text), "<new>"), tmp_path / "data")
+
+
+def test_a_model_gets_marks_after_its_entries(tmp_path: Path) -> None:
+    codec = subwords("bpe")
+    prepared(recipe_of(tmp_path, model(tmp_path, codec), marks=3), tmp_path / "data")
+    dataset = Dataset.open(tmp_path / "data")
+    assert dataset.codec.num_marks == dataset.manifest["marks"] == 3
+    assert dataset.codec.source.size > codec.source.size
+    assert dataset.codec.source.encode("bad cab") == codec.source.encode("bad cab")
+    assert any("3 marks" in line for line in describe(dataset.folder, check=False))
+
+
+def test_a_vocabulary_of_words_takes_no_marks(tmp_path: Path) -> None:
+    with refuses(ConfigError, "marks; --marks vocabulary.marks"):
+        prepared(recipe_of(tmp_path, model(tmp_path, tiny_codec()), marks=3), tmp_path / "data")

@@ -1,0 +1,83 @@
+"""Marks: symbols of a vocabulary that stand for tags, placeholders and terms, never for text.
+
+`preprocess --marks N` appends them to the vocabularies. Lines are segmented as without them, and
+their ids are put between the ids of pieces:
+
+    _Click <mark:1> _Save </mark:1> .                   an element with words
+    _Page _ <mark:1/> _of <mark:2/>                     a placeholder; an empty element
+    _The _mouse <mark:term> _Maus </mark:term> _is      a source term, and its target term
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+_TERM, _TERM_END = "<mark:term>", "</mark:term>"
+
+KINDS = ("tags", "placeholders", "terms")
+"""What models learn to write with marks, by the names of --annotate."""
+
+
+def mark_names(number: int) -> list[str]:
+    """Return the entries of a vocabulary with `number` marks of each kind."""
+    numbered = [name for one in range(1, number + 1) for name in _names(one)]
+    return [_TERM, _TERM_END, *numbered]
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The ids of the marks of a vocabulary.
+
+    Attributes:
+        openings, closings: the ids around the words of an element, by its number from 0.
+        empties: the id of an element without words, or of a placeholder.
+        term, term_end: the ids around the target words of a term.
+    """
+
+    openings: tuple[int, ...]
+    closings: tuple[int, ...]
+    empties: tuple[int, ...]
+    term: int
+    term_end: int
+
+    @staticmethod
+    def of(entries: Mapping[str, int]) -> "Marks | None":
+        """Return the marks among the entries of a vocabulary, given their ids; None = it has none.
+
+        Args:
+            entries: ids by name; those that text can have are not among them.
+        """
+        if _TERM not in entries:
+            return None
+        found: list[list[int]] = []
+        while all(name in entries for name in _names(len(found) + 1)):
+            found.append([entries[name] for name in _names(len(found) + 1)])
+        openings, closings, empties = zip(*found, strict=True)
+        return Marks(openings, closings, empties, entries[_TERM], entries[_TERM_END])
+
+    def __len__(self) -> int:
+        """Return the number of elements that a line may have."""
+        return len(self.openings)
+
+    @cached_property
+    def ids(self) -> frozenset[int]:
+        """The ids of all marks."""
+        numbered = {*self.openings, *self.closings, *self.empties}
+        return frozenset({*numbered, self.term, self.term_end})
+
+    def places_of_text(self, ids: Sequence[int]) -> Iterator[int]:
+        """Yield the places of the ids that are of the line itself, not marks or target terms."""
+        is_term = False
+        for place, index in enumerate(ids):
+            is_term = index == self.term or (is_term and index != self.term_end)
+            if not is_term and index not in self.ids:
+                yield place
+
+
+def is_marked(ids: Collection[int], marks: Marks | None) -> bool:
+    """Return whether ids have marks."""
+    return marks is not None and not marks.ids.isdisjoint(ids)
+
+
+def _names(number: int) -> tuple[str, str, str]:
+    return f"<mark:{number}>", f"</mark:{number}>", f"<mark:{number}/>"
