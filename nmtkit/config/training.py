@@ -323,6 +323,12 @@ class TrainingConfig:
         "source; drop-final-punctuation, join-lines: of both sides.",
         metavar="LIST",
     )
+    annotate: str = setting(
+        NONE,
+        "Part of the training pairs with marks at aligned words (`preprocess --marks`): "
+        "comma-separated KIND=PROBABILITY, such as tags=0.1,placeholders=0.05,terms=0.1.",
+        metavar="LIST",
+    )
     clip_norm: float = setting(0.0, "Clip the norm of gradients to this value; 0 = never.")
     freeze: tuple[str, ...] = setting(
         (),

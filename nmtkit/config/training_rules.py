@@ -1,10 +1,10 @@
-"""Rules of the settings of training, and what --freeze and --noise name.
+"""Rules of the settings of training, and what --freeze, --noise and --annotate name.
 
 nmtkit/training/optimizer.py freezes the parts; `MODIFIERS` in nmtkit/text/noise.py changes text.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
@@ -52,6 +52,10 @@ JOIN_LINES = "join-lines"
 MODIFIERS = (JOIN_LINES, "drop-final-punctuation", "typo", "title", "upper")
 """Modifiers in the order in which they are applied to a pair."""
 
+TAGS, PLACEHOLDERS, TERMS = "tags", "placeholders", "terms"
+ANNOTATIONS = (TAGS, PLACEHOLDERS, TERMS)
+"""Kinds of annotations; nmtkit/spans/annotate.py draws them."""
+
 
 def training_problems(recipe: TrainRecipe) -> Iterator[Problem]:
     """Yield the contradictions among the settings of training."""
@@ -66,7 +70,8 @@ def training_problems(recipe: TrainRecipe) -> Iterator[Problem]:
             f"ema_decay ({decay}) is the part of the average that an update keeps, so at least "
             f"{MIN_EMA_DECAY}; give {1 - decay:g} to keep all but {decay}",
         )
-    yield from _noise(recipe.training.noise)
+    yield from _drawn("noise", recipe.training.noise, "modifier", MODIFIERS)
+    yield from _drawn("annotate", recipe.training.annotate, "kind", ANNOTATIONS)
     yield from _guided_alignment(recipe)
     if recipe.engine.deterministic and recipe.engine.compile == "on":
         yield Problem(
@@ -93,10 +98,19 @@ def is_part_of(name: str, parts: tuple[str, ...]) -> bool:
 
 def noise_probabilities(text: str) -> dict[str, float]:
     """Return the probability of each modifier that a valid setting names, in their order."""
+    return _probabilities(text, MODIFIERS)
+
+
+def annotation_probabilities(text: str) -> dict[str, float]:
+    """Return the probability of each kind of annotation that a valid setting names, in order."""
+    return _probabilities(text, ANNOTATIONS)
+
+
+def _probabilities(text: str, names: Sequence[str]) -> dict[str, float]:
     if text == NONE:
         return {}
     given = {name: float(number) for name, number in map(_named, text.split(","))}
-    return {name: given[name] for name in MODIFIERS if name in given}
+    return {name: given[name] for name in names if name in given}
 
 
 def _model(model: ModelConfig) -> Iterator[Problem]:
@@ -265,11 +279,14 @@ def _freezing(training: TrainingConfig, model: ModelConfig) -> Iterator[Problem]
             )
 
 
-def _noise(text: str) -> Iterator[Problem]:
-    """Yield the problems of --noise that do not depend on the dataset; training finds the others.
+def _drawn(setting: str, text: str, what: str, names: Sequence[str]) -> Iterator[Problem]:
+    """Yield the problems of what is drawn that do not depend on the dataset; training finds others.
 
     Args:
-        text: comma-separated MODIFIER=PROBABILITY, or none.
+        setting: its name.
+        text: comma-separated NAME=PROBABILITY, or none.
+        what: the word for one.
+        names: those that there are.
     """
     if text == NONE:
         return
@@ -278,22 +295,22 @@ def _noise(text: str) -> Iterator[Problem]:
         name, number = _named(entry)
         if not number:
             problem = (
-                f"noise ({shown(text)}) must be MODIFIER=PROBABILITY, separated by commas, such as "
-                f"upper=0.07,typo=0.05; or {NONE}"
+                f"{setting} ({shown(text)}) must be {what.upper()}=PROBABILITY, separated by "
+                f"commas, such as {names[-1]}=0.07,{names[-2]}=0.05; or {NONE}"
             )
-        elif name not in MODIFIERS:
-            problem = f"noise: no modifier {shown(name)}; {suggestion(name, MODIFIERS)}"
+        elif name not in names:
+            problem = f"{setting}: no {what} {shown(name)}; {suggestion(name, names)}"
         elif not _is_probability(number):
             problem = (
-                f"noise ({shown(entry.strip())}): the probability must be a number above 0 and at "
-                f"most 1, such as {name}=0.05"
+                f"{setting} ({shown(entry.strip())}): the probability must be a number above 0 and "
+                f"at most 1, such as {name}=0.05"
             )
         elif name in named:
-            problem = f"noise ({shown(text)}) names {name} twice; leave one out"
+            problem = f"{setting} ({shown(text)}) names {name} twice; leave one out"
         else:
             named.add(name)
             continue
-        yield Problem(("noise",), f"{problem}")
+        yield Problem((setting,), problem)
 
 
 def _divisors_near(number: int, dividend: int) -> str:

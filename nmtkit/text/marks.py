@@ -14,9 +14,6 @@ from functools import cached_property
 
 _TERM, _TERM_END = "<mark:term>", "</mark:term>"
 
-KINDS = ("tags", "placeholders", "terms")
-"""What models learn to write with marks, by the names of --annotate."""
-
 
 def mark_names(number: int) -> list[str]:
     """Return the entries of a vocabulary with `number` marks of each kind."""

@@ -239,7 +239,7 @@ def open_dataset(recipe: TrainRecipe, data_dir: Path) -> Dataset:
 
     Raises:
         ConfigError: a pair is too long for an update or for learned positions; or noise, subword
-            sampling or a metric does not fit the dataset.
+            sampling, annotations or a metric do not fit the dataset.
         DamagedError: the dataset is damaged.
     """
     dataset = Dataset.open(data_dir)

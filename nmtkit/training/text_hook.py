@@ -1,18 +1,20 @@
 """The text hook: training pairs as ids, those that are drawn with another text or segmentation.
 
 A drawn pair passes these steps in `TrainingText.read`: stored ids; text; joined to the text of a
-second pair; changed by modifiers; ids; segmented at random. A step that makes it too long, or that
-its vocabulary does not allow, is left out. All other pairs keep their stored ids and cost nothing.
-Links of the stored pieces become links of the pieces at the same places of the new text.
+second pair; changed by modifiers; ids; segmented at random; annotated with marks. A step that makes
+it too long, or that its vocabulary does not allow, is left out. All other pairs keep their stored
+ids and cost nothing. Links of the stored pieces become links of the pieces at the same places of
+the new text.
 
 The draws of an update follow from (seed, update) for all of its pairs, before they are split into
 micro-batches; the segmentation of a pair follows from (seed, update, pair, side). So ranks,
 micro-batches and resuming do not change them. Validation and translation have neither.
-nmtkit/text/noise.py has the modifiers, nmtkit/text/subword_sampler.py the segmentations. This
-module does not import torch: the loader's worker processes start without it.
+nmtkit/text/noise.py has the modifiers, nmtkit/text/subword_sampler.py the segmentations, and
+nmtkit/spans/annotate.py the annotations. This module does not import torch: the loader's worker
+processes start without it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from random import Random
@@ -21,9 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.config.training_rules import JOIN_LINES, noise_probabilities
+from nmtkit.config.training_rules import (
+    JOIN_LINES,
+    PLACEHOLDERS,
+    annotation_probabilities,
+    noise_probabilities,
+)
 from nmtkit.data.binary import SIDES, Dataset, Indices, PairIds, Pairs, Sequences
 from nmtkit.errors import ConfigError
+from nmtkit.spans.annotate import Annotator, LinkedPair
 from nmtkit.text.codec import TextCodec, Vocabulary
 from nmtkit.text.links import Link, links_of_pieces, words_of_pieces
 from nmtkit.text.noise import MODIFIERS, SOURCE_MODIFIERS, EditableText, Texts, join
@@ -51,7 +59,7 @@ class Lines:
     Attributes:
         first: (B,) index of the pair of each line.
         second: (B,) index of the pair to join to it; -1 = none.
-        draws: (M, B) random number of each modifier of single pairs.
+        draws: (M, B) random number of each modifier of single pairs, and of each annotation.
     """
 
     first: Indices
@@ -83,7 +91,7 @@ class _Pair:
 
 @dataclass(frozen=True)
 class _ReadPair:
-    """A pair of an update, with its noise.
+    """A pair of an update, with its noise and annotations.
 
     Attributes:
         ids: of source and target, with end symbols.
@@ -96,55 +104,67 @@ class _ReadPair:
 
 @dataclass(frozen=True)
 class TrainingText:
-    """Reads training pairs with noise and subword sampling.
+    """Reads training pairs with noise, subword sampling and annotations.
 
     Attributes:
         probabilities: of each modifier that is used, in the order in which they are applied.
         source_lang: language of the source.
-        sides: the text of source and target; nothing without noise.
+        annotations: probability of each kind that is used.
+        sides: the text of source and target; nothing without noise and annotations.
         samplers: of source and target; None = the side is not sampled.
+        annotator: makes the annotations; None = there are none.
         vocabularies: of source and target, for links; None = links are not read.
+        keeps_links: links are part of the pairs that are read.
         seed: seed of the run.
         longest: largest number of tokens per sequence, end symbol included.
     """
 
     probabilities: Mapping[str, float]
+    annotations: Mapping[str, float]
     source_lang: str
     sides: Sequence[EditableText]
     samplers: Sequence[SubwordSampler | None]
+    annotator: Annotator | None
     vocabularies: tuple[Vocabulary, Vocabulary] | None
+    keeps_links: bool
     seed: int
     longest: int
 
     @staticmethod
     def of(recipe: TrainRecipe, dataset: Dataset) -> "TrainingText":
-        """Return the reader of a recipe's noise and subword sampling.
+        """Return the reader of a recipe's noise, subword sampling and annotations.
 
         Raises:
-            ConfigError: a modifier does not fit the dataset, or a vocabulary to sample has only one
-                segmentation of a text.
+            ConfigError: a modifier or annotation does not fit the dataset, or a vocabulary to
+                sample has only one segmentation of a text.
         """
         codec, probabilities = dataset.codec, noise_probabilities(recipe.training.noise)
+        annotations = annotation_probabilities(recipe.training.annotate)
         _check_noise(probabilities, codec)
+        _check_annotations(annotations, dataset)
         vocabularies = codec.source, codec.target
-        has_links = recipe.training.guided_alignment_weight > 0
+        keeps_links = recipe.training.guided_alignment_weight > 0
+        has_text = bool(probabilities or annotations)
         return TrainingText(
             probabilities,
+            annotations,
             source_lang=codec.source_lang,
-            sides=[EditableText(one) for one in vocabularies] if probabilities else [],
+            sides=[EditableText(one) for one in vocabularies] if has_text else [],
             samplers=_make_samplers(recipe, codec),
-            vocabularies=vocabularies if has_links else None,
+            annotator=Annotator(*vocabularies) if annotations else None,
+            vocabularies=vocabularies if keeps_links or annotations else None,
+            keeps_links=keeps_links,
             seed=recipe.seed.seed,
             longest=min(recipe.training.update_tokens, recipe.model.longest_sequence),
         )
 
     @property
     def is_active(self) -> bool:
-        """Some pairs are segmented again, which takes longer than reading ids."""
-        return bool(self.probabilities) or any(self.samplers)
+        """Some pairs are changed, which takes longer than reading ids."""
+        return bool(self.probabilities or self.annotations) or any(self.samplers)
 
     def draw(self, shard: Pairs, indices: Indices, update: int) -> Lines:
-        """Draw the lines of an update, and their noise.
+        """Draw the lines of an update, their noise and annotations.
 
         Args:
             shard: the shard of its pairs.
@@ -154,8 +174,9 @@ class TrainingText:
         Returns:
             Its lines, each pair once; a line of two pairs has at most `longest` tokens as stored.
         """
-        draws = np.zeros((len(self._modifiers), len(indices)), np.uint64)
-        for row, name in enumerate(self._modifiers):
+        names = *self._modifiers, *self.annotations
+        draws = np.zeros((len(names), len(indices)), np.uint64)
+        for row, name in enumerate(names):
             draws[row] = self._draw(update, name, len(indices))
         lines = Lines(indices, np.full(len(indices), _NO_PAIR), draws)
         if JOIN_LINES not in self.probabilities:
@@ -173,9 +194,9 @@ class TrainingText:
         Returns:
             The pairs; two that cannot be joined are two.
         """
-        stored = (shard if self.vocabularies else replace(shard, links=None)).take(lines.first)
-        has_noise = (lines.second != _NO_PAIR) | lines.draws.any(axis=0)
-        places = np.flatnonzero(has_noise | any(self.samplers))
+        stored = (shard if self.keeps_links else replace(shard, links=None)).take(lines.first)
+        is_changed = (lines.second != _NO_PAIR) | lines.draws.any(axis=0)
+        places = np.flatnonzero(is_changed | any(self.samplers))
         if not len(places):
             return stored
         drawn = lines.at(places)
@@ -199,15 +220,34 @@ class TrainingText:
         """Return the pair of a line; or two, if they cannot be joined."""
         members = [index for index in indices if index != _NO_PAIR]
         stored = [[side[i].tolist() for side in (shard.source, shard.target)] for i in members]
-        drawn = {name: n for name, n in zip(self._modifiers, draws, strict=True) if n}
+        names = *self._modifiers, *self.annotations
+        numbers = {name: n for name, n in zip(names, draws, strict=True) if n}
+        drawn, kinds = (
+            {name: numbers[name] for name in own if name in numbers}
+            for own in (self._modifiers, self.annotations)
+        )
         noised = self._noised(stored, drawn) if drawn or len(stored) > 1 else stored
         # Of two joined pairs, the first one seeds the segmentation.
         sampled = [self._sampled(i, ids, update) for i, ids in zip(members, noised, strict=False)]
         sources = [members] if len(noised) < len(members) else [[index] for index in members]
-        return [
+        first, *others = (
             _ReadPair(ids, self._links_of(shard, own, ids))
             for ids, own in zip(sampled, sources, strict=True)
+        )
+        return [self._annotated(first, kinds) if kinds else first, *others]
+
+    def _annotated(self, pair: _ReadPair, draws: Mapping[str, int]) -> _ReadPair:
+        """Return a pair with annotations, unless it is too long."""
+        assert self.annotator is not None
+        source, target = pair.ids
+        links = [*zip(pair.links[::2], pair.links[1::2], strict=True)]
+        num_symbols = [
+            side.num_symbols(own) for side, own in zip(self.sides, pair.ids, strict=True)
         ]
+        found = self.annotator.annotate(LinkedPair(source, target, links), num_symbols, draws)
+        if max(len(found.source), len(found.target)) > self.longest:
+            return pair
+        return _ReadPair([found.source, found.target], [*chain.from_iterable(found.links)])
 
     def _links_of(self, shard: Pairs, members: Sequence[int], ids: BothIds) -> list[int]:
         """Return the links of a line.
@@ -219,6 +259,10 @@ class TrainingText:
         """
         if self.vocabularies is None or shard.links is None:
             return []
+        first = members[0]
+        if ids == [side[first].tolist() for side in (shard.source, shard.target)]:
+            found: list[int] = shard.links[first].tolist()
+            return found
         texts: list[list[str]] = [[], []]
         links: list[Link] = []
         for index in members:
@@ -293,10 +337,11 @@ class TrainingText:
         return [name for name in self.probabilities if name != JOIN_LINES]
 
     def _draw(self, update: int, name: str, size: int) -> Draws:
-        """Draw a modifier for the pairs of an update."""
+        """Draw a modifier or an annotation for the pairs of an update."""
+        probability = self.probabilities.get(name) or self.annotations[name]
         random = np.random.Philox(noise_seed(self.seed, update, name)).random_raw(size)
         # The upper 53 bits are a float from 0 to 1, 1 excluded.
-        is_drawn = (random >> np.uint64(11)) * 2.0**-53 < self.probabilities[name]
+        is_drawn = (random >> np.uint64(11)) * 2.0**-53 < probability
         return (random | np.uint64(1)) * is_drawn
 
     def _in_pairs(self, shard: Pairs, lines: Lines, draws: Draws) -> Lines:
@@ -348,6 +393,21 @@ def _check_noise(probabilities: Mapping[str, float], codec: TextCodec) -> None:
                 f"noise: {name} changes words, and the {' and '.join(closed)} vocabulary is a "
                 "closed list of the words of segmented text; leave it out, or preprocess plain "
                 "text with --segmentation bpe or unigram [training.noise]"
+            )
+
+
+def _check_annotations(names: Iterable[str], dataset: Dataset) -> None:
+    """Raise ConfigError for annotations of a dataset without marks, or without links for them."""
+    for name in names:
+        if not dataset.codec.num_marks:
+            raise ConfigError(
+                f"annotate: {name} are written with marks, and {dataset.folder} has none; make it "
+                "with `nmtkit preprocess --marks 20`, or leave them out [training.annotate]"
+            )
+        if name != PLACEHOLDERS and not dataset.has_links:
+            raise ConfigError(
+                f"annotate: {name} need word alignments, and {dataset.folder} has none; make it "
+                "with `nmtkit preprocess --alignments`, or leave them out [training.annotate]"
             )
 
 

@@ -33,6 +33,7 @@ HOSTS_OF_SPANS = (
     "nmtkit/evaluation/metrics.py",
     "nmtkit/evaluation/evaluate.py",
     "nmtkit/decoding/translator.py",
+    "nmtkit/training/text_hook.py",
 )
 """The files with a table that may import it."""
 

@@ -2,7 +2,11 @@ import pytest
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
-from nmtkit.config.training_rules import MODIFIERS, noise_probabilities
+from nmtkit.config.training_rules import (
+    MODIFIERS,
+    annotation_probabilities,
+    noise_probabilities,
+)
 from nmtkit.errors import ConfigError
 from tests.messages import refuses
 
@@ -17,6 +21,13 @@ from tests.messages import refuses
 )
 def test_probabilities_are_read(text: str, expected: dict[str, float]) -> None:
     assert noise_probabilities(build(TrainRecipe, {"noise": text}).training.noise) == expected
+
+
+def test_annotations_are_named_as_noise_is() -> None:
+    recipe = build(TrainRecipe, {"annotate": "terms=0.2,tags=0.1"})
+    assert annotation_probabilities(recipe.training.annotate) == {"tags": 0.1, "terms": 0.2}
+    with refuses(ConfigError, "annotate tag; tags training.annotate"):
+        build(TrainRecipe, {"annotate": "tag=0.1"})
 
 
 def test_modifiers_are_applied_in_the_order_of_the_table() -> None:
