@@ -118,7 +118,7 @@ def make_text(folder: Path, options: argparse.Namespace) -> tuple[PreprocessReci
             source_lang=languages[0],
             target_lang=languages[1],
             train=(str(folder / "train"),),
-            valid=str(folder / "valid"),
+            valid=(str(folder / "valid"),),
         ),
         vocabulary=VocabularyConfig(vocab_size=options.vocab_size, sample_lines=20_000),
     )

@@ -66,9 +66,27 @@ def tiny_codec() -> TextCodec:
 
 def tiny_recipe(train: str, valid: str) -> PreprocessRecipe:
     return PreprocessRecipe(
-        corpus=CorpusConfig(source_lang="en", target_lang="de", train=(train,), valid=valid),
+        corpus=CorpusConfig(source_lang="en", target_lang="de", train=(train,), valid=(valid,)),
         vocabulary=VocabularyConfig(segmentation="words"),
     )
+
+
+def tiny_directions(folder: Path) -> PreprocessRecipe:
+    """Write `tiny_corpus`, and the same lines backwards as nl; return a recipe of three directions.
+
+    The last one, nl-en, has three training pairs, and no validation text.
+    """
+    train, valid = tiny_corpus(folder)
+    for prefix, lines in ((train, TRAIN_LINES), (valid, VALID_LINES)):
+        write_lines(Path(f"{prefix}.nl"), [line[::-1] for line in lines])
+    few = str(folder / "few")
+    for lang in ("nl", "en"):
+        write_lines(Path(f"{few}.{lang}"), ["g h", "h", "f"])
+    corpus = CorpusConfig(
+        train=(f"{train}:en-de", f"{train}:en-nl", f"{few}:nl-en"),
+        valid=(f"{valid}:en-de", f"{valid}:en-nl"),
+    )
+    return PreprocessRecipe(corpus=corpus, vocabulary=VocabularyConfig(segmentation="words"))
 
 
 def tiny_encoder(filters: FilterConfig, num_shards: int) -> Encoder:
@@ -78,7 +96,7 @@ def tiny_encoder(filters: FilterConfig, num_shards: int) -> Encoder:
         filters=filters,
         held_out=HeldOutText.of(()),
         flags={},
-        tags=((),),
+        first_ids=((),),
         id_type="uint16",
         seed=1,
         num_shards=num_shards,

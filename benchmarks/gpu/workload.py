@@ -98,7 +98,7 @@ def words_dataset(folder: Path, vocabulary: int, tokens: int) -> Path:
     prefix = str(corpus / "text")
     recipe = PreprocessRecipe(
         corpus=CorpusConfig(
-            source_lang=SIDES[0], target_lang=SIDES[1], train=(prefix,), valid=prefix
+            source_lang=SIDES[0], target_lang=SIDES[1], train=(prefix,), valid=(prefix,)
         ),
         vocabulary=VocabularyConfig(segmentation="words", vocab_size=vocabulary),
     )

@@ -1,9 +1,11 @@
 """Settings of `nmtkit preprocess`; schema.py names the other modules of settings."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from nmtkit.config.setting import common, setting
+from nmtkit.symbols import source_symbol, target_symbol
 
 MIN_ENTRIES = 8
 """The smallest size of a vocabulary."""
@@ -41,7 +43,9 @@ class Segmentation:
 
 
 _SUBWORDS = Segmentation(
-    SENTENCEPIECE, ("vocab_size", "sample_lines", "whole_tokens", "split_digits"), "bytes"
+    SENTENCEPIECE,
+    ("vocab_size", "sample_lines", "whole_tokens", "split_digits", "vocabulary_temperature"),
+    "bytes",
 )
 _TREES = Segmentation(
     "trees",
@@ -74,16 +78,17 @@ class CorpusConfig:
     """Input text."""
 
     source_lang: str = common(
-        "", "Suffix of the source files, such as en.", metavar="SUFFIX", required=True
+        "", "Suffix of the source files, such as en.  [required, or directions]", metavar="SUFFIX"
     )
     target_lang: str = common(
-        "", "Suffix of the target files, such as de.", metavar="SUFFIX", required=True
+        "", "Suffix of the target files, such as de.  [required, or directions]", metavar="SUFFIX"
     )
     train: tuple[str, ...] = common(
         (),
         "Training text PREFIX.SOURCE and PREFIX.TARGET (or .gz); may be repeated. WEIGHT is how "
-        "often an epoch has each pair: 2 = twice, 0.5 = once in two epochs.",
-        metavar="PREFIX[=WEIGHT]",
+        "often an epoch has each pair: 2 = twice, 0.5 = once in two epochs. For a model of several "
+        "directions, each text names its own, such as ted:en-sv, instead of -s and -t.",
+        metavar="PREFIX[:SRC-TGT][=WEIGHT]",
         required=True,
     )
     tag: tuple[str, ...] = setting(
@@ -92,11 +97,17 @@ class CorpusConfig:
         "back-translation=<bt>; may be repeated.",
         metavar="PREFIX=TAG",
     )
-    valid: str = common(
-        "",
-        "Validation text PREFIX.SOURCE and PREFIX.TARGET (or .gz).",
-        metavar="PREFIX",
+    valid: tuple[str, ...] = common(
+        (),
+        "Validation text PREFIX.SOURCE and PREFIX.TARGET (or .gz); one for each direction, if "
+        "there are several.",
+        metavar="PREFIX[:SRC-TGT]",
         required=True,
+    )
+    source_symbols: bool = setting(
+        False,
+        "With directions: source lines begin with the symbol of their own language, too, such as "
+        "<from-en>; translation then needs --source-lang.",
     )
     alignments: tuple[str, ...] = setting(
         (),
@@ -200,6 +211,13 @@ class VocabularyConfig:
         "with `train --annotate`; 0 = none. --vocabulary-of: appended to its vocabularies.",
         maximum=MOST_MARKS,
     )
+    vocabulary_temperature: float = setting(
+        5.0,
+        "Temperature T of the lines that the vocabulary of several directions is learnt from: a "
+        "language with n lines has a share proportional to n^(1/T); 1 = the text unchanged.",
+        minimum=1,
+        maximum=1000,
+    )
     sample_lines: int = setting(
         1_000_000,
         "Largest number of lines that SentencePiece learns from; sampled evenly from all lines.",
@@ -244,7 +262,7 @@ class FilterConfig:
         (),
         "Drop pairs with a line of PREFIX.SOURCE or PREFIX.TARGET, such as the test set; may be "
         "repeated.",
-        metavar="PREFIX",
+        metavar="PREFIX[:SRC-TGT]",
     )
     scores: tuple[str, ...] = setting(
         (),
@@ -282,36 +300,74 @@ def is_shared(config: VocabularyConfig) -> bool:
 
 
 @dataclass(frozen=True)
-class TrainingText:
-    """A training text.
+class TextEntry:
+    """A training or validation text.
 
     Attributes:
         prefix: path of its files without the languages' suffixes.
         weight: mean number of times that an epoch has each pair.
         tag: a token at the beginning of its source lines, or "".
+        direction: its languages, such as en-sv, if the model has several directions; or "".
     """
 
     prefix: str
     weight: float
     tag: str
+    direction: str = ""
+
+    @property
+    def name(self) -> str:
+        """The text as --train and --valid name it, without a weight."""
+        return f"{self.prefix}:{self.direction}" if self.direction else self.prefix
+
+    def languages(self, config: CorpusConfig) -> tuple[str, str]:
+        """Return the suffixes of its files."""
+        source, _, target = self.direction.partition("-")
+        return (source, target) if source else (config.source_lang, config.target_lang)
+
+    def first_words(self, config: CorpusConfig) -> list[str]:
+        """Return the words that its source lines begin with: language symbols, and the tag."""
+        source, target = self.languages(config)
+        symbols = [target_symbol(target)] if self.direction else []
+        if symbols and config.source_symbols:
+            symbols.append(source_symbol(source))
+        return [*symbols, *([self.tag] if self.tag else [])]
 
 
-def training_texts(config: CorpusConfig) -> list[TrainingText]:
+def training_texts(config: CorpusConfig) -> list[TextEntry]:
     """Return the training texts in the order of --train."""
-    tags = dict(map(split_tag, config.tag))
-    weighted = map(split_weight, config.train)
-    return [TrainingText(prefix, weight, tags.get(prefix, "")) for prefix, weight in weighted]
+    return [_text_entry(name, weight, config) for name, weight in map(split_weight, config.train)]
 
 
-def valid_tag(config: CorpusConfig) -> str:
-    """Return the tag of the validation text, or ""."""
-    return dict(map(split_tag, config.tag)).get(config.valid, "")
+def valid_texts(config: CorpusConfig) -> list[TextEntry]:
+    """Return the validation texts in the order of --valid."""
+    return [_text_entry(name, 1.0, config) for name in config.valid]
 
 
-def tags_of(config: CorpusConfig) -> list[str]:
-    """Return the distinct tags of all texts."""
-    tags = [*(text.tag for text in training_texts(config)), valid_tag(config)]
-    return [tag for tag in dict.fromkeys(tags) if tag]
+def _text_entry(name: str, weight: float, config: CorpusConfig) -> TextEntry:
+    prefix, direction = split_direction(name)
+    return TextEntry(prefix, weight, dict(map(split_tag, config.tag)).get(name, ""), direction)
+
+
+def directions_of(config: CorpusConfig) -> list[str]:
+    """Return the distinct directions of all texts; none of a dataset of two languages."""
+    texts = [*training_texts(config), *valid_texts(config)]
+    return [one for one in dict.fromkeys(text.direction for text in texts) if one]
+
+
+def first_words_of(config: CorpusConfig) -> list[str]:
+    """Return the distinct tags and language symbols of all texts."""
+    texts = [*training_texts(config), *valid_texts(config)]
+    return [*dict.fromkeys(word for text in texts for word in text.first_words(config))]
+
+
+_DIRECTION = re.compile(r"\w+-\w+")
+
+
+def split_direction(entry: str) -> tuple[str, str]:
+    """Split PREFIX:SRC-TGT; a colon that no direction follows is part of the path."""
+    prefix, _, direction = entry.rpartition(":")
+    return (prefix, direction) if prefix and _DIRECTION.fullmatch(direction) else (entry, "")
 
 
 def split_weight(entry: str) -> tuple[str, float]:

@@ -6,10 +6,11 @@ A file needs only the settings that it changes; `dumps` writes all of them.
 import json
 import re
 import tomllib
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
+from nmtkit.config.preprocessing import split_tag, split_weight
 from nmtkit.config.problems import Problem, raise_problems, shown
 from nmtkit.config.schema import (
     RECIPES,
@@ -127,10 +128,53 @@ def _parse(
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{name}: not valid TOML: {error}; correct the line") from error
+    fields = fields_of(recipe_type)
+    of_directions, wrong = _read_directions(document) if "train" in fields else ({}, [])
     _check_command(document, recipe_type, name)
-    raw, problems = _flatten(document, fields_of(recipe_type))
+    raw, problems = _flatten(document, fields)
     values, other_problems = check_values(recipe_type, raw)
-    return values, [*problems, *other_problems]
+    for key, entries in of_directions.items():
+        given = values.get(key, ())
+        values[key] = (*(given if isinstance(given, tuple) else ()), *entries)
+    return values, [*wrong, *problems, *other_problems]
+
+
+_TEXTS: dict[str, Callable[[str], str]] = {
+    "train": lambda entry: split_weight(entry)[0],
+    "valid": str,
+    "held_out": str,
+    "tag": lambda entry: split_tag(entry)[0],
+}
+"""Keys of a table [[corpora]] besides `direction`; returns the prefix of an entry of each."""
+
+
+def _read_directions(document: dict[str, Any]) -> tuple[dict[str, list[str]], list[Problem]]:
+    """Remove the tables [[corpora]]; return the texts of each setting, named with directions."""
+    tables = document.pop("corpora", [])
+    found: dict[str, list[str]] = {}
+    is_list = isinstance(tables, list) and all(isinstance(one, dict) for one in tables)
+    problems = [] if is_list else [Problem(("corpora",), "corpora are tables; write [[corpora]]")]
+    for table in tables if is_list else ():
+        direction = table.pop("direction", "")
+        entries = [
+            (key, entry)
+            for key, value in table.items()
+            for entry in (value if isinstance(value, list) else [value])
+        ]
+        is_known = table.keys() <= _TEXTS.keys() and isinstance(direction, str) and direction
+        if not is_known or not all(isinstance(entry, str) for _, entry in entries):
+            problems.append(
+                Problem(
+                    ("corpora",),
+                    f"a table [[corpora]] ({shown(direction)}) has a direction, such as 'en-sv', "
+                    f"and texts as {', '.join(_TEXTS)} of [corpus]; correct the others",
+                )
+            )
+            continue
+        for key, entry in entries:
+            prefix = _TEXTS[key](entry)
+            found.setdefault(key, []).append(f"{prefix}:{direction}{entry[len(prefix) :]}")
+    return found, problems
 
 
 def _check_size(text: str, name: str) -> None:

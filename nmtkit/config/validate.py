@@ -68,7 +68,8 @@ def _fit(field: Field, value: object) -> Value | None:
     kind = field.kind
     if field.setting.zero and value == field.setting.zero:
         return kind(0)  # type: ignore[no-any-return]
-    if kind is tuple and isinstance(value, list | tuple):
+    if kind is tuple and isinstance(value, str | list | tuple):
+        value = (value,) if isinstance(value, str) else value
         return tuple(value) if all(_is_text(entry) for entry in value) else None
     if isinstance(value, bool):
         return value if kind is bool else None

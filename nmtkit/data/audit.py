@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from nmtkit.config.preprocessing import SEGMENTATIONS, FilterConfig, TrainingText
+from nmtkit.config.preprocessing import SEGMENTATIONS, FilterConfig, TextEntry
 from nmtkit.data.binary import FORMAT, VERSION, Contents
 from nmtkit.data.filters import REASONS, Reason
 from nmtkit.data.findings import Finding
@@ -141,15 +141,15 @@ class Audit:
     Attributes:
         texts: the training texts.
         corpora: counts of each training text.
-        valid_prefix: the validation text.
-        valid: its counts.
+        valid_texts: the validation texts.
+        valid: counts of each validation text.
         unknown_name: see the function of this name.
     """
 
-    texts: Sequence[TrainingText]
+    texts: Sequence[TextEntry]
     corpora: Sequence[PairCounts]
-    valid_prefix: str
-    valid: PairCounts
+    valid_texts: Sequence[TextEntry]
+    valid: Sequence[PairCounts]
     unknown_name: str
 
     @property
@@ -169,25 +169,31 @@ class Audit:
                 for text, counts in zip(self.texts, self.corpora, strict=True)
             ],
             "train": self.train.to_manifest(),
-            "valid": self.valid.to_manifest(),
+            "valid_corpora": [
+                {**asdict(text), **counts.to_manifest()}
+                for text, counts in zip(self.valid_texts, self.valid, strict=True)
+            ],
+            "valid": sum(self.valid, PairCounts.none()).to_manifest(),
         }
 
     @staticmethod
     def from_manifest(manifest: Mapping[str, Any]) -> "Audit":
         """Read the counts of a dataset's manifest."""
-        counts = manifest["counts"]
+        counts, valid = manifest["counts"], manifest["recipe"]["corpus"]["valid"]
+        one_valid = [{"prefix": valid, "weight": 1.0, "tag": "", **counts["valid"]}]
+        valid_corpora = counts.get("valid_corpora", one_valid)  # datasets of two languages
         return Audit(
-            texts=[decode(TrainingText, one) for one in counts["corpora"]],
+            texts=[decode(TextEntry, one) for one in counts["corpora"]],
             corpora=[decode(PairCounts, one) for one in counts["corpora"]],
-            valid_prefix=manifest["recipe"]["corpus"]["valid"],
-            valid=decode(PairCounts, counts["valid"]),
+            valid_texts=[decode(TextEntry, one) for one in valid_corpora],
+            valid=[decode(PairCounts, one) for one in valid_corpora],
             unknown_name=unknown_name(manifest["segmentation"]),
         )
 
     def table(self) -> list[str]:
         """Return the lines of a table with the counts of each text."""
-        names = [*map(_title, self.texts), self.valid_prefix]
-        counts = [*self.corpora, self.valid]
+        names = [*map(_title, self.texts), *(text.name for text in self.valid_texts)]
+        counts = [*self.corpora, *self.valid]
         lines = table([*zip(names, counts, strict=True)], self.unknown_name)
         return lines + [
             f"{name}: {one.linked} of {one.kept} pairs have a word alignment"
@@ -198,8 +204,7 @@ class Audit:
     def examples(self) -> list[str]:
         """Return one line per example of a dropped training pair."""
         return [
-            f"{example.reason}: {text.prefix}:{example.line}: "
-            f"{example.source!r} | {example.target!r}"
+            f"{example.reason}: {text.name}:{example.line}: {example.source!r} | {example.target!r}"
             for text, counts in zip(self.texts, self.corpora, strict=True)
             for example in sorted(counts.examples, key=lambda example: example.reason)
         ]
@@ -240,6 +245,8 @@ def describe(folder: Path, check: bool) -> Iterator[str]:
     entries = f"{sizes['source']}" + ("" if manifest["is_shared"] else f" and {sizes['target']}")
     num_bytes = sum(entry["bytes"] for entry in manifest["files"].values())
     yield f"languages    {manifest['source_lang']} to {manifest['target_lang']}"
+    if contents.directions:
+        yield f"directions   {', '.join(dict.fromkeys(contents.directions))}"
     marks = f", {manifest['marks']} marks" if "marks" in manifest else ""
     yield f"vocabulary   {entries} entries, {manifest['segmentation']}{marks}"
     num_shards = len(contents.shards)
@@ -293,9 +300,9 @@ def _align(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _title(text: TrainingText) -> str:
+def _title(text: TextEntry) -> str:
     weight = "" if text.weight == 1 else f"={text.weight:g}"
-    return f"{text.prefix}{weight}{f' {text.tag}' if text.tag else ''}"
+    return f"{text.name}{weight}{f' {text.tag}' if text.tag else ''}"
 
 
 def _shorten(line: str) -> str:

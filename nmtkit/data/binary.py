@@ -64,6 +64,21 @@ def id_type_for(vocabulary_size: int) -> str:
 
 
 @dataclass(frozen=True)
+class ValidText:
+    """The validation text of a direction; the texts follow each other in the files.
+
+    Attributes:
+        direction: such as en-sv; "" = the dataset is of two languages.
+        num_lines: number of its lines.
+        num_pairs: number of its pairs with ids.
+    """
+
+    direction: str
+    num_lines: int
+    num_pairs: int
+
+
+@dataclass(frozen=True)
 class Contents:
     """Fields of the manifest that are needed to read a dataset.
 
@@ -75,6 +90,8 @@ class Contents:
         valid_lines: number of lines of the validation text.
         has_links, has_valid_links: whether training and validation pairs have word alignments.
         codec: fingerprint of the codec.
+        directions: per corpus, such as en-sv; none of a dataset of two languages.
+        valid_texts: of the directions.
         fingerprint: sha256 of training pairs, codec and weights. With the seed and the
             configuration, these determine the sequence of updates.
     """
@@ -88,6 +105,8 @@ class Contents:
     has_valid_links: bool
     codec: str
     fingerprint: str
+    directions: tuple[str, ...] = ()
+    valid_texts: tuple[ValidText, ...] = ()
 
 
 def fingerprint_of(
@@ -304,6 +323,8 @@ class Dataset:
         valid: validation pairs for the validation loss, without empty or too long ones.
         valid_source, valid_target: the whole validation text, unchanged.
         valid_links: the word alignment of each of its lines; () = there is none.
+        directions: direction of each training text, such as en-sv; none of two languages.
+        valid_texts: its texts, one for each direction.
         fingerprint: see `Contents`.
     """
 
@@ -317,6 +338,8 @@ class Dataset:
     valid_source: list[str]
     valid_target: list[str]
     valid_links: Sequence[str]
+    directions: Sequence[str]
+    valid_texts: Sequence[ValidText]
     fingerprint: str
 
     @staticmethod
@@ -376,6 +399,9 @@ class Dataset:
                 if contents.has_valid_links
                 else ()
             ),
+            directions=contents.directions,
+            valid_texts=contents.valid_texts
+            or [ValidText("", contents.valid_lines, contents.valid_pairs)],
             fingerprint=contents.fingerprint,
         )
 

@@ -49,7 +49,7 @@ class Encoder:
         filters: settings that drop pairs.
         held_out: pairs with a line of this text are dropped.
         flags: of the pairs to drop as duplicates, or for their scores; by reason.
-        tags: per corpus, ids that each source sequence begins with.
+        first_ids: per corpus, ids that each source sequence begins with: symbols and tags.
         id_type: type of the ids, a name in `ID_TYPES`.
         seed: determines the shard of each pair.
         num_shards: number of shards.
@@ -59,7 +59,7 @@ class Encoder:
     filters: FilterConfig
     held_out: HeldOutText
     flags: Mapping[Reason, PairFlags]
-    tags: tuple[tuple[int, ...], ...]
+    first_ids: tuple[tuple[int, ...], ...]
     id_type: str
     seed: int
     num_shards: int
@@ -72,7 +72,7 @@ class Encoder:
         for cause, flags in self.flags.items():
             for place in np.flatnonzero(flags.flags_of(chunk.first, num_pairs)).tolist():
                 flagged[place] = flagged[place] or cause
-        tag = self.tags[chunk.corpus]
+        first = self.first_ids[chunk.corpus]
         dropped = dict.fromkeys(reasons_of(self.filters), 0)
         examples: list[Example] = []
         kept: dict[int, list[tuple[list[int], list[int], list[Link]]]] = {}
@@ -89,9 +89,9 @@ class Encoder:
                 dropped[reason] += 1
                 examples.append(Example.of(reason, chunk.line + number, pair))
                 continue
-            if tag:
-                source = [*tag, *source]
-                links = [(place + len(tag), other) for place, other in links]
+            if first:
+                source = [*first, *source]
+                links = [(place + len(first), other) for place, other in links]
             kept.setdefault(shard, []).append((source, target, links))
         packed = {}
         for shard, pairs in kept.items():

@@ -14,6 +14,7 @@ from shlex import quote
 import numpy as np
 from numpy.typing import NDArray
 
+from nmtkit.config.metrics import base_language
 from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.data.alignment import find_misaligned
 from nmtkit.data.binary import SIDES
@@ -94,6 +95,7 @@ class Evidence:
         are_segmented: whether each side is to be segmented already, as for words.
         has_other_tag: its tag is not that of the validation text, so it may be of other languages.
         rank: identifies the language of a line; None = languages are not measured.
+        languages: of its sides, if its direction names them.
     """
 
     corpus: Corpus
@@ -105,11 +107,17 @@ class Evidence:
     are_segmented: tuple[bool, bool] = (False, False)
     has_other_tag: bool = False
     rank: Rank | None = None
+    languages: tuple[str, ...] = ()
 
     @property
     def model(self) -> "Evidence | None":
         """The validation text if both texts have the same tag, so the same languages."""
         return None if self.has_other_tag else self.valid
+
+    @property
+    def name(self) -> str:
+        """The text as options name it."""
+        return ":".join(filter(None, (self.corpus.prefix, "-".join(self.languages))))
 
     @property
     def paths(self) -> tuple[str, str]:
@@ -259,6 +267,7 @@ def _misaligned(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _languages(evidence: Evidence) -> Iterator[Finding]:
+    yield from _unexpected_languages(evidence)
     known = evidence.model or evidence
     for side, scores in enumerate(evidence.language_scores):
         # The others are findings of other checks.
@@ -278,6 +287,25 @@ def _languages(evidence: Evidence) -> Iterator[Finding]:
             "by py3langid ({lines}); read some, and remove the pairs that are wrong",
             MIN_SHARE_OF_LANGUAGE,
         )
+
+
+def _unexpected_languages(evidence: Evidence) -> Iterator[Finding]:
+    """Yield a finding for each side that is mostly in another language than its direction says."""
+    for side, (lang, scores) in enumerate(
+        zip(evidence.languages, evidence.language_scores, strict=False)
+    ):
+        names, code = scores.names, base_language(lang)
+        counts = scores.most_likely(scores.are_judged)
+        if code in names and 2 * counts[names.index(code)] < counts.sum():
+            yield from _in_lines(
+                "language",
+                evidence,
+                evidence.paths[side],
+                scores.are_judged & (scores.values.argmax(axis=1) != names.index(code)),
+                int(counts.sum()),
+                f"{{share}} of the longer lines are not in {lang} by py3langid, mostly in "
+                f"{names[int(counts.argmax())]} ({{lines}}); check the direction and the files",
+            )
 
 
 def _scripts(evidence: Evidence) -> Iterator[Finding]:
@@ -333,7 +361,7 @@ def _duplicates(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _validation_lines(evidence: Evidence) -> Iterator[Finding]:
-    if not evidence.valid or evidence.valid.corpus.prefix in evidence.filters.held_out:
+    if not evidence.valid or evidence.valid.name in evidence.filters.held_out:
         return
     valid, sample = evidence.valid.corpus, evidence.sample
     share = len(sample.shared) / max(sample.num_others, 1)
@@ -344,7 +372,7 @@ def _validation_lines(evidence: Evidence) -> Iterator[Finding]:
     remedy = (
         "give --valid another text"
         if is_mostly_valid
-        else f"--held-out {quote(valid.prefix)} drops them"
+        else f"--held-out {quote(evidence.valid.name)} drops them"
     )
     yield Finding(
         "validation",

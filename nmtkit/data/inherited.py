@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from nmtkit.config.preprocessing import CorpusConfig, tags_of
+from nmtkit.config.preprocessing import CorpusConfig, directions_of, first_words_of
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.audit import PairCounts, unknown_name
 from nmtkit.data.vocabulary import is_entry, read_whole_tokens
@@ -56,11 +56,11 @@ def inherited_codec(recipe: PreprocessRecipe, report: Callable[[str], None]) -> 
             raise DataError(f"{config.whole_tokens}: {error}") from error
     if config.marks:
         codec = codec.with_marks(config.marks)
-    for tag in tags_of(recipe.corpus):
-        if not is_entry(tag, codec.source):
+    for word in first_words_of(recipe.corpus):
+        if not is_entry(word, codec.source):
             raise ConfigError(
-                f"tag {tag!r} is no entry of the source vocabulary of {path}; give --whole-tokens "
-                "a file with this line, or use another --tag"
+                f"{word!r}, a tag or language symbol, is no entry of the source vocabulary of "
+                f"{path}; give --whole-tokens a file with this line, or use another --tag"
             )
     return codec
 
@@ -81,6 +81,23 @@ def fit_warnings(codec: TextCodec, counts: PairCounts) -> Iterator[str]:
 
 def _in_languages(codec: TextCodec, config: CorpusConfig, path: Path) -> TextCodec:
     """Return a model's codec for a text, which must be of the model's languages."""
+    directions = directions_of(config)
+    if bool(directions) != bool(codec.directions):
+        raise ConfigError(
+            f"{path}: the model has no language symbols; learn a vocabulary without "
+            "--vocabulary-of, and train with --from and --update-vocabulary"
+            if directions
+            else f"{path}: the model has several directions, {', '.join(codec.directions)}; name "
+            "that of each text, as in --train ted:en-sv, instead of -s and -t"
+        )
+    if directions:
+        if config.source_symbols != codec.has_source_symbols:
+            has, remedy = ("one", "give") if codec.has_source_symbols else ("no", "leave out")
+            raise ConfigError(
+                f"{path}: source lines have {has} symbol of their own language; {remedy} "
+                "--source-symbols [corpus.source_symbols]"
+            )
+        return codec.with_directions(directions, codec.has_source_symbols)
     wanted = config.source_lang, config.target_lang
     found = codec.source_lang, codec.target_lang
     if codec.accepts_languages(*wanted):

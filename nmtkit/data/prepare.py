@@ -4,7 +4,7 @@ The text is read several times, so that memory does not grow with it: to check a
 to learn the vocabularies, to find duplicates if requested, and to encode.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
@@ -14,16 +14,26 @@ from typing import Any
 from nmtkit.config.preprocessing import (
     SEGMENTATIONS,
     CorpusConfig,
-    TrainingText,
+    TextEntry,
+    directions_of,
+    first_words_of,
     has_alignments,
     segmentations,
-    tags_of,
+    split_direction,
     training_texts,
-    valid_tag,
+    valid_texts,
 )
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.audit import Audit, PairCounts, unknown_name, valid_filters
-from nmtkit.data.binary import FORMAT, TRAIN, VALID, VERSION, Contents, id_type_for
+from nmtkit.data.binary import (
+    FORMAT,
+    TRAIN,
+    VALID,
+    VERSION,
+    Contents,
+    ValidText,
+    id_type_for,
+)
 from nmtkit.data.encode import Encoder, encode_in_order
 from nmtkit.data.filters import HeldOutText, PairFlags, Reason, find_duplicates, find_low_scores
 from nmtkit.data.findings import Evidence, Finding, find_all
@@ -37,7 +47,7 @@ from nmtkit.progress.counting import QUICK_ITEMS, WorkReporter
 from nmtkit.storage.durable import StagedFolder, new_folder
 from nmtkit.storage.json_data import encode
 from nmtkit.text.closed_words import Words
-from nmtkit.text.codec import KINDS, TextCodec
+from nmtkit.text.codec import KINDS, TextCodec, symbols_of
 from nmtkit.text.corpus import CHUNK_PAIRS, Alignment, Corpus, Pair, chunks
 from nmtkit.text.lines import TOO_LONG
 from nmtkit.text.links import with_words_before
@@ -102,17 +112,17 @@ class _DatasetText:
     Attributes:
         texts: settings of the training texts.
         corpora: files of the training texts.
-        valid: files of the validation text.
-        valid_tag: a token at the beginning of its source lines, or "".
+        valid_texts: settings of the validation texts.
+        valid: files of the validation texts.
         held_out: held-out text.
         low_scores: flags of pairs with a low score, if there are scores.
         findings: about the validation text and the training texts.
     """
 
-    texts: Sequence[TrainingText]
+    texts: Sequence[TextEntry]
     corpora: Sequence[Corpus]
-    valid: Corpus
-    valid_tag: str
+    valid_texts: Sequence[TextEntry]
+    valid: Sequence[Corpus]
     held_out: HeldOutText
     low_scores: Mapping[Reason, PairFlags]
     findings: Sequence[Finding]
@@ -121,55 +131,65 @@ class _DatasetText:
     def find(
         recipe: PreprocessRecipe, inherited: TextCodec | None, reporter: WorkReporter
     ) -> "_DatasetText":
-        held_out = [_find(prefix, recipe.corpus, reporter) for prefix in recipe.filters.held_out]
+        config = recipe.corpus
+        held_out = [
+            _find(TextEntry(prefix, 1.0, "", direction), config, reporter)
+            for prefix, direction in map(split_direction, recipe.filters.held_out)
+        ]
         if not language_identifier():
             reporter.message(
                 "the languages of lines are not measured; `pip install 'nmtkit[audit]'` adds that"
             )
-        valid = _examine(recipe.corpus.valid, recipe, inherited, reporter)
-        findings = _reported(find_all(valid), reporter)
-        valid_corpus = valid.corpus
-        if recipe.corpus.valid_alignments:
-            alignment = Alignment.of(valid_corpus, recipe.corpus.valid_alignments, None)
-            valid_corpus = replace(valid_corpus, alignment=alignment)
-        texts, corpora = training_texts(recipe.corpus), []
-        for number, (entry, text) in enumerate(zip(recipe.corpus.train, texts, strict=True)):
-            _check_is_weight(entry, text, recipe.corpus.source_lang)
-            examined = _examine(text.prefix, recipe, inherited, reporter, valid)
-            examined = replace(examined, has_other_tag=text.tag != valid_tag(recipe.corpus))
+        texts, valid, findings = training_texts(config), valid_texts(config), list[Finding]()
+        known: dict[str, Evidence] = {}
+        for text in valid:
+            known[text.direction] = _examine(text, recipe, inherited, reporter)
+            findings += _reported(find_all(known[text.direction]), reporter)
+        valid_corpora = [known[text.direction].corpus for text in valid]
+        if config.valid_alignments:
+            alignment = Alignment.of(valid_corpora[0], config.valid_alignments, None)
+            valid_corpora = [replace(valid_corpora[0], alignment=alignment)]
+        tags, corpora = {text.direction: text.tag for text in valid}, list[Corpus]()
+        for number, (entry, text) in enumerate(zip(config.train, texts, strict=True)):
+            _check_is_weight(entry, text, text.languages(config)[0])
+            of_direction = known.get(text.direction, known[valid[0].direction])
+            examined = _examine(text, recipe, inherited, reporter, of_direction)
+            examined = replace(examined, has_other_tag=text.tag != tags.get(text.direction))
             findings += _reported(find_all(examined), reporter)
-            corpora.append(_aligned(examined.corpus, number, recipe.corpus, reporter))
+            corpora.append(_aligned(examined.corpus, number, text, config, reporter))
         return _DatasetText(
             texts=texts,
             corpora=corpora,
-            valid=valid_corpus,
-            valid_tag=valid_tag(recipe.corpus),
+            valid_texts=valid,
+            valid=valid_corpora,
             held_out=_held_out(held_out, reporter),
             low_scores=find_low_scores(recipe.filters, corpora, reporter),
             findings=findings,
         )
 
 
-def _aligned(corpus: Corpus, number: int, config: CorpusConfig, reporter: WorkReporter) -> Corpus:
+def _aligned(
+    corpus: Corpus, number: int, text: TextEntry, config: CorpusConfig, reporter: WorkReporter
+) -> Corpus:
     """Return a training text, given its number, with its word alignment, if it has one."""
     if not config.alignments:
         return corpus
     texts = config.alignment_text
-    tokens = _find(texts[number], config, reporter) if texts else None
+    tokens = _find(replace(text, prefix=texts[number]), config, reporter) if texts else None
     return replace(corpus, alignment=Alignment.of(corpus, config.alignments[number], tokens))
 
 
-def _check_is_weight(entry: str, text: TrainingText, lang: str) -> None:
+def _check_is_weight(entry: str, text: TextEntry, lang: str) -> None:
     """Raise ConfigError if what looks like the weight of a text is the end of its path."""
-    if entry != text.prefix and any(Path(f"{entry}.{lang}{end}").exists() for end in ("", ".gz")):
+    if entry != text.name and any(Path(f"{entry}.{lang}{end}").exists() for end in ("", ".gz")):
         raise ConfigError(
-            f"train ({entry}): there are such files, and {text.prefix} with a weight may be meant; "
+            f"train ({entry}): there are such files, and {text.name} with a weight may be meant; "
             f"give {entry}=1 for the files, or rename them [corpus.train]"
         )
 
 
 def _examine(
-    prefix: str,
+    text: TextEntry,
     recipe: PreprocessRecipe,
     inherited: TextCodec | None,
     reporter: WorkReporter,
@@ -177,7 +197,15 @@ def _examine(
 ) -> Evidence:
     """Read a text and sample it; `valid` is that of the validation text, for training text."""
     sample = TextSample(valid.sample.pairs if valid else ())
-    corpus = _find(prefix, recipe.corpus, reporter, sample.watch)
+    symbols = symbols_of(directions_of(recipe.corpus), recipe.corpus.source_symbols)
+    symbols += inherited.symbols if inherited else ()
+    languages = text.languages(recipe.corpus)
+    paths = f"{text.prefix}.{languages[0]}", f"{text.prefix}.{languages[1]}"
+
+    def watch(pairs: Iterable[Pair]) -> Iterable[Pair]:
+        return sample.watch(_without_symbols(pairs, paths, symbols) if symbols else pairs)
+
+    corpus = _find(text, recipe.corpus, reporter, watch)
     if inherited:
         sides = inherited.source, inherited.target
         are_unescaped = cleaning_of(sides[0]).unescape, cleaning_of(sides[1]).unescape
@@ -196,7 +224,22 @@ def _examine(
         can_be_unescaped=is_text and not inherited,
         are_segmented=(not is_source_raw, not is_target_raw),
         rank=language_identifier(),
+        languages=languages if text.direction else (),
     )
+
+
+def _without_symbols(
+    pairs: Iterable[Pair], paths: tuple[str, str], symbols: Sequence[str]
+) -> Iterator[Pair]:
+    """Yield pairs; DataError if a line has a language symbol, which the model would obey."""
+    for number, pair in enumerate(pairs, 1):
+        for path, line in zip(paths, pair, strict=True):
+            if "<" in line and (found := next((one for one in symbols if one in line), "")):
+                raise DataError(
+                    f"{path}:{number}: has {found}, the symbol of a language; delete it, or leave "
+                    "the pair out"
+                )
+        yield pair
 
 
 def _reported(findings: Iterable[Finding], reporter: WorkReporter) -> list[Finding]:
@@ -208,7 +251,7 @@ def _reported(findings: Iterable[Finding], reporter: WorkReporter) -> list[Findi
 
 
 def _find(
-    prefix: str,
+    text: TextEntry,
     config: CorpusConfig,
     reporter: WorkReporter,
     observe: Callable[[Iterable[Pair]], Iterable[Pair]] = iter,
@@ -217,7 +260,7 @@ def _find(
         reporter.message(f"reading {names}")
         return reporter.track(observe(pairs), "read", "pairs", every=QUICK_ITEMS)
 
-    return Corpus.find(prefix, config.source_lang, config.target_lang, watch)
+    return Corpus.find(text.prefix, *text.languages(config), watch)
 
 
 def _held_out(corpora: Sequence[Corpus], reporter: WorkReporter) -> HeldOutText:
@@ -240,7 +283,7 @@ def _fill(
     _check_alignments(recipe, inherited)
     text = _DatasetText.find(recipe, inherited, reporter)
     if inherited:
-        KINDS[inherited.target.kind].check([text.valid, *text.corpora])
+        KINDS[inherited.target.kind].check([*text.valid, *text.corpora])
     codec = inherited or _make_codec(recipe, text, reporter)
     codec_folder = staged.path / "codec"
     codec_folder.mkdir()
@@ -251,9 +294,26 @@ def _fill(
     linked = [name for name, given in alignments.items() if given]
     writer = DatasetWriter(staged.path, encoder.id_type, encoder.num_shards, weights, linked=linked)
     corpora = _write_train(text, encoder, workers, writer, reporter, sizes)
-    valid = _write_valid(text, encoder, writer, sizes)
-    audit = Audit(text.texts, corpora, text.valid.prefix, valid, unknown_name(codec.segmentation))
-    contents = writer.finish(codec)
+    valid = [
+        _write_valid(*one, recipe.corpus, encoder, writer, sizes)
+        for one in zip(text.valid_texts, text.valid, strict=True)
+    ]
+    audit = Audit(
+        text.texts,
+        corpora,
+        text.valid_texts,
+        [counts for _, counts in valid],
+        unknown_name(codec.segmentation),
+    )
+    contents = replace(
+        writer.finish(codec),
+        directions=tuple(one.direction for one in text.texts if one.direction),
+        valid_texts=tuple(
+            ValidText(one.direction, num_lines, counts.kept)
+            for one, (num_lines, counts) in zip(text.valid_texts, valid, strict=True)
+            if one.direction
+        ),
+    )
     if inherited:
         for line in fit_warnings(codec, audit.train):
             reporter.message(line)
@@ -277,15 +337,15 @@ def _check_alignments(recipe: PreprocessRecipe, inherited: TextCodec | None) -> 
 
 
 def _make_codec(recipe: PreprocessRecipe, text: _DatasetText, reporter: WorkReporter) -> TextCodec:
-    """Read or learn a codec; the tags are entries of its source vocabulary."""
-    check_text(recipe.vocabulary, [text.valid])
-    tags = tags_of(recipe.corpus)
-    codec = make_codec(recipe, text.corpora, tags, reporter)
-    for tag in tags:
-        if not is_entry(tag, codec.source):
+    """Read or learn a codec; tags and language symbols are entries of its source vocabulary."""
+    check_text(recipe.vocabulary, text.valid)
+    words = first_words_of(recipe.corpus)
+    codec = make_codec(recipe, text.corpora, words, reporter)
+    for word in words:
+        if not is_entry(word, codec.source):
             raise ConfigError(
-                f"tag {tag!r} is not in the source vocabulary; use a vocabulary with this entry, "
-                "or another --tag"
+                f"{word!r}, a tag or language symbol, is not in the source vocabulary; use a "
+                "vocabulary with this entry, or another --tag"
             )
     return codec
 
@@ -308,7 +368,7 @@ def _make_encoder(
         filters=recipe.filters,
         held_out=text.held_out,
         flags=flags,
-        tags=tuple(tuple(codec.source.encode(one.tag)) for one in text.texts),
+        first_ids=tuple(first_ids(codec, one, recipe.corpus) for one in text.texts),
         id_type=id_type_for(max(codec.source.size, codec.target.size)),
         seed=recipe.seed.seed,
         num_shards=-(-num_pairs // sizes.shard),
@@ -338,6 +398,12 @@ def _write_train(
             counts[encoded.corpus] += encoded.counts
             counting.add(encoded.counts.read)
     total = sum(counts, PairCounts.none())
+    for one, of_text in zip(text.texts, counts, strict=True):
+        if one.direction and not of_text.kept:
+            raise DataError(
+                f"{one.name}: all {of_text.read} pairs were dropped ({_list_dropped(of_text)}); "
+                "check the files, or leave the text out [filters]"
+            )
     if not total.kept:
         raise DataError(
             f"all {total.read} training pairs were dropped ({_list_dropped(total)}); check the "
@@ -347,11 +413,22 @@ def _write_train(
 
 
 def _write_valid(
-    text: _DatasetText, encoder: Encoder, writer: DatasetWriter, sizes: Sizes
-) -> PairCounts:
-    """Write the validation text, and the ids of its pairs that are not empty or too long."""
-    valid, tag = text.valid, text.valid_tag
-    writer.write_valid_text(_tagged(tag, pair) for pair in valid.pairs() if TOO_LONG not in pair)
+    text: TextEntry,
+    valid: Corpus,
+    config: CorpusConfig,
+    encoder: Encoder,
+    writer: DatasetWriter,
+    sizes: Sizes,
+) -> tuple[int, PairCounts]:
+    """Write a validation text, and the ids of its pairs that are not empty or too long.
+
+    Returns:
+        The number of its lines, and counts.
+    """
+    tag = " ".join(text.first_words(config))
+    num_lines = writer.write_valid_text(
+        _tagged(tag, pair) for pair in valid.pairs() if TOO_LONG not in pair
+    )
     if valid.alignment:
         lines, num_words = (
             zip(valid.pairs(), valid.alignment.lines(), strict=True),
@@ -364,7 +441,7 @@ def _write_valid(
         filters=valid_filters(encoder.filters),
         held_out=HeldOutText.of(()),
         flags={},
-        tags=(tuple(encoder.codec.source.encode(tag)),),
+        first_ids=(first_ids(encoder.codec, text, config),),
         num_shards=1,
     )
     counts = PairCounts.none()
@@ -375,10 +452,15 @@ def _write_valid(
         counts += encoded.counts
     if not counts.kept:
         raise DataError(
-            f"none of the {counts.read} pairs of {valid.prefix} can be used for validation "
+            f"none of the {counts.read} pairs of {text.name} can be used for validation "
             f"({_list_dropped(counts)}); check the files, or raise --max-length"
         )
-    return counts
+    return num_lines, counts
+
+
+def first_ids(codec: TextCodec, text: TextEntry, config: CorpusConfig) -> tuple[int, ...]:
+    """Return the ids that the source lines of a text begin with: language symbols, and the tag."""
+    return tuple(codec.source.encode(" ".join(text.first_words(config))))
 
 
 def _tagged(tag: str, pair: Pair) -> Pair:

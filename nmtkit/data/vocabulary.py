@@ -4,7 +4,8 @@ A finding reports a learnt vocabulary that is too large for the text.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
@@ -19,8 +20,10 @@ from nmtkit.config.preprocessing import (
     SEGMENTATIONS,
     SENTENCEPIECE,
     VocabularyConfig,
+    directions_of,
     is_shared,
     segmentations,
+    training_texts,
 )
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.binary import ID_TYPES, SIDES, Contents, shard_name, side_paths
@@ -31,8 +34,8 @@ from nmtkit.progress.counting import QUICK_ITEMS, REPORT_S, WorkReporter
 from nmtkit.runtime.workers import Worker, ended_early
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from nmtkit.text.closed_words import Words
-from nmtkit.text.codec import KINDS, Kind, TextCodec, Vocabulary
-from nmtkit.text.corpus import Corpus, sample
+from nmtkit.text.codec import KINDS, SEVERAL, Kind, TextCodec, Vocabulary
+from nmtkit.text.corpus import Corpus
 from nmtkit.text.lines import read_list
 from nmtkit.text.marks import is_marked
 from nmtkit.text.steps import (
@@ -79,17 +82,22 @@ def make_codec(
         DamagedError: a file is not a SentencePiece model.
     """
     config = recipe.vocabulary
-    languages = recipe.corpus.source_lang, recipe.corpus.target_lang
+    texts = training_texts(recipe.corpus)
+    languages = [text.languages(recipe.corpus) for text in texts]
+    directions = directions_of(recipe.corpus)
+    codec_languages = (SEVERAL, SEVERAL) if directions else languages[0]
     form = "none" if config.normalize == AUTO else config.normalize
     cleaning = Cleaning(config.unescape, cast(NormalForm, form))
     is_tokenized = config.tokenizer == "moses"
-    steps = [steps_of(cleaning, lang if is_tokenized else None) for lang in languages]
+    steps = [steps_of(cleaning, lang if is_tokenized else None) for lang in codec_languages]
     kinds = _kinds(config)
 
     def get(path: str, *sides: int) -> Vocabulary:
         name = segmentations(config)[sides[0]]
-        text_name = " and ".join(languages[side] for side in sides)
-        text = _LearningText(corpora, sides, text_name, steps)
+        names = dict.fromkeys(pair[side] for pair in languages for side in sides)
+        text = _LearningText(
+            corpora, sides, " and ".join(names), steps, languages, config.vocabulary_temperature
+        )
         if not path:
             return LEARNERS[name](config, text, tags if _SOURCE in sides else (), reporter)
         kind = kinds[sides[0]]
@@ -106,7 +114,9 @@ def make_codec(
         vocabularies = {side: get(paths[side], side) for side in order}
         source, target = vocabularies[_SOURCE], vocabularies[_TARGET]
     source, target = map(with_steps, (source, target), steps)
-    codec = TextCodec(*languages, source, target, is_shared=shared)
+    codec = TextCodec(*codec_languages, source, target, is_shared=shared)
+    if directions:
+        codec = codec.with_directions(directions, recipe.corpus.source_symbols)
     return codec.with_marks(config.marks) if config.marks else codec
 
 
@@ -168,12 +178,16 @@ class _LearningText:
         sides: the sides to use.
         name: name of the text in messages.
         steps: what is done to the lines of each side first.
+        languages: of both sides of each corpus.
+        temperature: see `sample`.
     """
 
     corpora: Sequence[Corpus]
     sides: Sequence[int]
     name: str
     steps: Sequence[Sequence[Step]]
+    languages: Sequence[tuple[str, str]]
+    temperature: float
 
     @property
     def num_lines(self) -> int:
@@ -182,21 +196,37 @@ class _LearningText:
 
     def lines(self) -> Iterator[str]:
         """Yield all lines after their steps."""
-        return self._sides_of(pair for corpus in self.corpora for pair in corpus.pairs())
+        for corpus in self.corpora:
+            for pair in corpus.pairs():
+                for side in self.sides:
+                    yield prepare(pair[side], self.steps[side])
 
-    def sample(self, num_pairs: int) -> Iterator[str]:
-        """Yield the lines of an even sample of `num_pairs` pairs."""
-        return self._sides_of(sample(self.corpora, num_pairs))
+    def sample(self, num_lines: int) -> Iterator[str]:
+        """Yield about `num_lines` lines, evenly spaced in each language; some repeatedly.
+
+        A language with n lines has a share proportional to n^(1/temperature).
+        """
+        counts: Counter[str] = Counter()
+        for corpus, languages in zip(self.corpora, self.languages, strict=True):
+            for side in self.sides:
+                counts[languages[side]] += corpus.num_pairs
+        powers = {lang: number ** (1 / self.temperature) for lang, number in counts.items()}
+        unit = num_lines / sum(powers.values())
+        wanted = {lang: round(unit * power) for lang, power in powers.items()}
+        ends = dict.fromkeys(counts, 0)  # multiples of a line, of those read so far
+        for corpus, languages in zip(self.corpora, self.languages, strict=True):
+            sides = [(side, languages[side]) for side in self.sides]
+            for pair in corpus.pairs():
+                for side, lang in sides:
+                    before = ends[lang]
+                    ends[lang] = end = before + wanted[lang]
+                    if times := end // counts[lang] - before // counts[lang]:
+                        yield from [prepare(pair[side], self.steps[side])] * times
 
     def check_unchanged(self, tokens: Sequence[str], sides: Sequence[int]) -> None:
         """Raise DataError for a token that the steps of sides change."""
         for side in sides:
             check_unchanged(tokens, self.steps[side])
-
-    def _sides_of(self, pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
-        for pair in pairs:
-            for side in self.sides:
-                yield prepare(pair[side], self.steps[side])
 
 
 def _learn_words(
@@ -217,9 +247,8 @@ def _learn_subwords(
 ) -> Subword:
     size, size_flag = _size(config, text)
     rules = SubwordRules(config.normalize == AUTO, config.split_digits)
-    num_pairs = sum(corpus.num_pairs for corpus in text.corpora)
-    num_wanted = min(max(config.sample_lines // len(text.sides), 1), num_pairs)
-    num_lines = num_wanted * len(text.sides)
+    num_pairs = text.num_lines // len(text.sides)
+    num_lines = min(max(config.sample_lines // len(text.sides), 1), num_pairs) * len(text.sides)
     patience = "; this can take minutes" if num_lines >= _MANY_LINES else ""
     reporter.message(
         f"learning {size} {algorithm} subwords from {num_lines} lines of {text.name}{patience}"
@@ -237,7 +266,7 @@ def _learn_subwords(
     # SentencePiece answers no signal while it trains, so another process runs it, to be killed.
     learner: Worker[int | bytes] = Worker(_train_subwords, ended_early("lower --sample-lines"))
     try:
-        learner.send((text, num_wanted, algorithm, size, [*tags, *tokens], size_flag, rules))
+        learner.send((text, num_lines, algorithm, size, [*tags, *tokens], size_flag, rules))
         learner.receive()  # it has started, which takes a second
         with reporter.counting("sampled", "lines", num_lines) as counting:
             while num_sampled := cast(int, learner.receive()):
@@ -255,11 +284,11 @@ def _train_subwords(connection: "Connection[int | bytes, Any]") -> None:
 
     Before it, the numbers of lines sampled since the last message are sent, first and last 0.
     """
-    text, num_pairs, algorithm, size, tokens, size_flag, rules = connection.recv()
+    text, num_lines, algorithm, size, tokens, size_flag, rules = connection.recv()
 
     def sampled() -> Iterator[str]:
         connection.send(number := 0)
-        for number, line in enumerate(text.sample(num_pairs), 1):
+        for number, line in enumerate(text.sample(num_lines), 1):
             yield line
             if number % QUICK_ITEMS == 0:
                 connection.send(QUICK_ITEMS)

@@ -87,16 +87,18 @@ class DatasetWriter:
         with text_path(self._folder, LINKS).open("wb") as file:
             file.writelines(f"{line}\n".encode() for line in lines)
 
-    def write_valid_text(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Write the validation text."""
+    def write_valid_text(self, pairs: Iterable[tuple[str, str]]) -> int:
+        """Append to the validation text; return the number of lines."""
+        num_before = self._num_valid_lines
         with (
-            text_path(self._folder, "source").open("wb") as source,
-            text_path(self._folder, "target").open("wb") as target,
+            text_path(self._folder, "source").open("ab") as source,
+            text_path(self._folder, "target").open("ab") as target,
         ):
             for source_line, target_line in pairs:
                 source.write(f"{source_line}\n".encode())
                 target.write(f"{target_line}\n".encode())
                 self._num_valid_lines += 1
+        return self._num_valid_lines - num_before
 
     def finish(self, codec: TextCodec) -> Contents:
         """Write the buffer, and return the contents of the dataset for its manifest."""

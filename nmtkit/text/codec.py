@@ -16,7 +16,7 @@ from nmtkit.errors import RESTORE, ConfigError, DamagedError, DataError
 from nmtkit.parsing.linearize import complete, summarize_repairs
 from nmtkit.parsing.vocabulary import TreeTokens, check_parses
 from nmtkit.storage.json_data import JsonError, decode, decode_text, encode
-from nmtkit.symbols import EOS_ID
+from nmtkit.symbols import EOS_ID, source_symbol, target_symbol
 from nmtkit.text.closed_words import Words
 from nmtkit.text.corpus import Corpus
 from nmtkit.text.marian import UNKNOWN_LANGUAGES, MarianVocabulary
@@ -36,6 +36,9 @@ from nmtkit.text.subword import Subword
 from nmtkit.text.words import joined
 
 _VERSION = 3
+
+SEVERAL = "mul"
+"""The code of ISO 639 for several languages."""
 
 
 class Vocabulary(Protocol):
@@ -212,6 +215,8 @@ class Description:
     source: SideDescription
     target: SideDescription
     is_shared: bool
+    directions: tuple[str, ...] = ()
+    has_source_symbols: bool = False
 
 
 @dataclass(frozen=True)
@@ -220,6 +225,14 @@ class TextCodec:
 
     With `is_shared`, an id stands for the same entry on both sides. Both then use one vocabulary;
     only Marian's has a segmentation model for each side.
+
+    Attributes:
+        source_lang, target_lang: the languages; `SEVERAL` if a side has more than one.
+        source, target: their vocabularies.
+        is_shared: see above.
+        directions: such as en-sv, in which each source line begins with the symbol of its target
+            language; none of two languages.
+        has_source_symbols: the symbol of the source language follows.
     """
 
     source_lang: str
@@ -227,6 +240,26 @@ class TextCodec:
     source: Vocabulary
     target: Vocabulary
     is_shared: bool
+    directions: tuple[str, ...] = ()
+    has_source_symbols: bool = False
+
+    def with_directions(self, directions: Iterable[str], has_source_symbols: bool) -> "TextCodec":
+        """Return the codec with further directions."""
+        found = tuple(dict.fromkeys([*self.directions, *directions]))
+        languages = [[*dict.fromkeys(side)] for side in zip(*map(languages_of, found), strict=True)]
+        source, target = (side[0] if len(side) == 1 else SEVERAL for side in languages)
+        return replace(
+            self,
+            source_lang=source,
+            target_lang=target,
+            directions=found,
+            has_source_symbols=has_source_symbols,
+        )
+
+    @property
+    def symbols(self) -> list[str]:
+        """The language symbols of the directions."""
+        return symbols_of(self.directions, self.has_source_symbols)
 
     def encode_source(self, line: str) -> list[int]:
         """Return the ids of a source line with the end symbol; a blank line gives [EOS_ID].
@@ -341,11 +374,16 @@ class TextCodec:
             source=SideDescription.of(self.source_lang, self.source),
             target=SideDescription.of(self.target_lang, self.target),
             is_shared=self.is_shared,
+            directions=self.directions,
+            has_source_symbols=self.has_source_symbols,
         )
 
     def save(self, folder: Path) -> None:
         """Write codec.json and the vocabularies into an empty folder."""
-        text = json.dumps(encode(self.description), indent=2) + "\n"
+        values = encode(self.description)
+        if not self.directions:
+            del values["directions"], values["has_source_symbols"]
+        text = json.dumps(values, indent=2) + "\n"
         (folder / "codec.json").write_text(text, encoding="utf-8")
         names = _names(self.source.kind, self.is_shared)
         for name, vocabulary in zip(names, (self.source, self.target), strict=False):
@@ -371,7 +409,22 @@ class TextCodec:
             source=source.prepare(vocabularies[0]),
             target=target.prepare(vocabularies[-1]),
             is_shared=description.is_shared,
+            directions=description.directions,
+            has_source_symbols=description.has_source_symbols,
         )
+
+
+def languages_of(direction: str) -> tuple[str, str]:
+    """Return the source and target language of a direction such as en-sv."""
+    source, _, target = direction.partition("-")
+    return source, target
+
+
+def symbols_of(directions: Iterable[str], has_source_symbols: bool) -> list[str]:
+    """Return the language symbols of directions: of their targets, and of their sources."""
+    pairs = [*map(languages_of, directions)]
+    targets = [target_symbol(target) for _, target in pairs]
+    return targets + [source_symbol(source) for source, _ in pairs if has_source_symbols]
 
 
 def _names(source_kind: str, is_shared: bool) -> tuple[str, ...]:
@@ -410,6 +463,8 @@ def _checked(described: Description) -> Description:
     same = replace(described.source, lang=described.target.lang)
     if described.is_shared and described.target != same:
         raise JsonError("true, but the sides differ", "is_shared")
+    if not all(all(languages_of(one)) for one in described.directions):
+        raise JsonError("not all two languages", "directions")
     return described
 
 

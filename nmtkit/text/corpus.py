@@ -173,16 +173,6 @@ def _state(path: Path) -> tuple[int, int, int]:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def sample(corpora: Sequence[Corpus], num_wanted: int) -> Iterator[Pair]:
-    """Yield at most `num_wanted` pairs, evenly spaced over all corpora."""
-    total = sum(corpus.num_pairs for corpus in corpora)
-    wanted = min(num_wanted, total)
-    pairs = (pair for corpus in corpora for pair in corpus.pairs())
-    for number, pair in enumerate(pairs):
-        if (number + 1) * wanted // total > number * wanted // total:
-            yield pair
-
-
 @dataclass(frozen=True)
 class Chunk:
     """Consecutive pairs of one corpus.

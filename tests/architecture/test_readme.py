@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.schema import PreprocessRecipe, TrainRecipe
 from nmtkit.config.toml import loads
 from nmtkit_cli.command_line import group
 from tests.architecture.source_tree import ROOT
@@ -112,7 +112,8 @@ def test_every_toml_file_of_the_examples_is_what_it_seems(path: Path) -> None:
 def test_the_recipes_in_documents_load() -> None:
     for path in documents():
         for text in re.findall(r"^```toml\n(.*?)^```", path.read_text("utf-8"), re.M | re.S):
-            loads(text, TrainRecipe, path.name)
+            recipe = PreprocessRecipe if "[[corpora]]" in text else TrainRecipe
+            loads(text, recipe, path.name)
 
 
 def test_every_chore_that_a_document_names_is_in_the_makefile() -> None:

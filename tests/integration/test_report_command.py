@@ -96,7 +96,7 @@ def test_the_difference_is_named_and_nothing_is_bold_across_it(differs: str, fol
             (root / f"{name}.de").rename(root / f"{name}.fr")
         recipe = replace(recipe, corpus=replace(recipe.corpus, target_lang="fr"))
     else:
-        recipe = replace(recipe, corpus=replace(recipe.corpus, valid=train_text))
+        recipe = replace(recipe, corpus=replace(recipe.corpus, valid=(train_text,)))
     prepared(recipe, root / "data")
     train(tiny_train_recipe(max_updates=8, dropout=0.0), root / "data", root / "other")
     done = report(folder, f"plain {root.name}/other")

@@ -4,10 +4,10 @@ import pytest
 
 from nmtkit.config.preprocessing import (
     CorpusConfig,
-    TrainingText,
-    tags_of,
+    TextEntry,
+    first_words_of,
     training_texts,
-    valid_tag,
+    valid_texts,
 )
 from nmtkit.config.schema import PreprocessRecipe, Values
 from nmtkit.config.toml import build
@@ -15,7 +15,7 @@ from nmtkit.errors import ConfigError
 from tests.messages import refuses
 
 
-def texts(*train: str, tag: tuple[str, ...] = ()) -> list[TrainingText]:
+def texts(*train: str, tag: tuple[str, ...] = ()) -> list[TextEntry]:
     return training_texts(CorpusConfig(train=train, tag=tag))
 
 
@@ -33,12 +33,12 @@ def texts(*train: str, tag: tuple[str, ...] = ()) -> list[TrainingText]:
 def test_a_number_after_the_last_equals_sign_is_a_weight(
     entry: str, prefix: str, weight: float
 ) -> None:
-    assert texts(entry) == [TrainingText(prefix, weight, "")]
+    assert texts(entry) == [TextEntry(prefix, weight, "")]
 
 
 def test_a_tag_goes_to_the_text_of_its_prefix() -> None:
     found = texts("news", "bt=2", tag=("bt=<bt>",))
-    assert found == [TrainingText("news", 1.0, ""), TrainingText("bt", 2.0, "<bt>")]
+    assert found == [TextEntry("news", 1.0, ""), TextEntry("bt", 2.0, "<bt>")]
 
 
 @pytest.mark.parametrize(
@@ -61,11 +61,11 @@ def test_bad_weights_and_tags_are_refused(train: str, tag: tuple[str, ...], keys
 
 
 def test_a_tag_may_be_of_the_validation_text() -> None:
-    config = CorpusConfig(train=("a",), valid="dev", tag=("dev=<bt>", "a=<x>"))
-    assert valid_tag(config) == "<bt>"
-    assert tags_of(replace(config, tag=(*config.tag, "a=<bt>"))) == ["<bt>"]
-    assert tags_of(config) == ["<x>", "<bt>"]
-    assert valid_tag(replace(config, tag=("a=<x>",))) == ""
+    config = CorpusConfig(train=("a",), valid=("dev",), tag=("dev=<bt>", "a=<x>"))
+    assert [one.tag for one in valid_texts(config)] == ["<bt>"]
+    assert first_words_of(replace(config, tag=(*config.tag, "a=<bt>"))) == ["<bt>"]
+    assert first_words_of(config) == ["<x>", "<bt>"]
+    assert [one.tag for one in valid_texts(replace(config, tag=("a=<x>",)))] == [""]
 
 
 def test_good_weights_and_tags_are_accepted() -> None:

@@ -249,7 +249,7 @@ def test_a_text_without_an_end_is_refused_quickly(begin_of_text: str) -> None:
 @pytest.mark.parametrize("quote", ['"', "'", '"""', "'''"])
 def test_dots_in_text_and_comments_are_no_key(quote: str) -> None:
     text = f"[corpus]\nvalid = {quote}{'.' * 99}{quote} # {'.' * 99}\n"
-    assert read_values(text, PreprocessRecipe, "file") == {"valid": "." * 99}
+    assert read_values(text, PreprocessRecipe, "file") == {"valid": ("." * 99,)}
 
 
 @pytest.mark.parametrize("head", ["", "[model]\n"])

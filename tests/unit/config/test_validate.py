@@ -90,14 +90,14 @@ TRANSLATE = [
     ("translation", "on_too_long", '"errors"', "truncate error; error"),
 ]
 PREPROCESS = [
-    ("corpus", "train", '"corpus"', '"one" "two"'),
+    ("corpus", "train", "3", '"one" "two"'),
     ("corpus", "train", '["a", 1]', '"one" "two"'),
     ("corpus", "train", '["a\\u0000"]', '"one" "two"'),
-    ("corpus", "valid", "1", "UTF-8"),
-    ("corpus", "valid", '"a\\u0000b"', "UTF-8"),
+    ("corpus", "valid_alignments", "1", "UTF-8"),
+    ("corpus", "valid_alignments", '"a\\u0000b"', "UTF-8"),
     ("corpus", "source_lang", "true", "UTF-8"),
     ("vocabulary", "segmentation", '"word"', "bpe unigram words; words"),
-    ("corpus", "valid", f'"{"a" * 4097}"', "UTF-8 4096"),
+    ("corpus", "valid_alignments", f'"{"a" * 4097}"', "UTF-8 4096"),
     ("corpus", "train", f'["{"a" * 4097}"]', '"one" "two"'),
     ("vocabulary", "vocab_size", "1_000_000_000", "8 10000000"),
     ("vocabulary", "target_vocab_size", "1_000_000_000", "0 10000000"),
@@ -125,7 +125,7 @@ def test_the_error_of_a_bad_value_names_key_and_valid_values(
 @pytest.mark.parametrize("text", ["no\udcffbytes", "null\0"])
 def test_text_with_null_or_undecodable_bytes_is_refused(text: str) -> None:
     with refuses(ConfigError, "valid UTF-8 corpus.valid"):
-        build(PreprocessRecipe, {"valid": text})
+        build(PreprocessRecipe, {"valid_alignments": text})
 
 
 def test_a_long_value_is_truncated_in_the_message() -> None:

@@ -332,7 +332,7 @@ def test_a_tagged_validation_text_has_the_ids_of_its_stored_lines(
     recipe = recipe_of(tmp_path, model(tmp_path, codec), whole_tokens=tokens_in(tmp_path, *added))
     write_lines(tmp_path / "valid.en", [*VALID_LINES, "", "  b, (c)."])
     write_lines(tmp_path / "valid.de", [*map(str.upper, VALID_LINES), "A", "B"])
-    prepared(with_tag(recipe, recipe.corpus.valid, tag), tmp_path / "data")
+    prepared(with_tag(recipe, recipe.corpus.valid[0], tag), tmp_path / "data")
     dataset = Dataset.open(tmp_path / "data")
     text = (tmp_path / "data" / "valid.source.txt").read_text("utf-8").split("\n")[:-1]
     assert text == [*(f"{tag} {line}" for line in VALID_LINES), "", f"{tag}   b, (c)."]

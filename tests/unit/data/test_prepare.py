@@ -167,7 +167,7 @@ def test_progress_and_result_are_reported(
     train = recipe.corpus.train[0]
     assert "nmtkit[audit]" in lines.pop(0)
     assert [line.partition(", ")[0] for line in lines[:11]] == [
-        f"reading {recipe.corpus.valid}.en and {recipe.corpus.valid}.de",
+        f"reading {recipe.corpus.valid[0]}.en and {recipe.corpus.valid[0]}.de",
         "read 3 pairs",
         f"reading {train}.en and {train}.de",
         "read 10 pairs",

@@ -63,7 +63,7 @@ def test_links_stay_with_their_pairs_in_all_shards(tmp_path: Path) -> None:
     assert linked_pieces(dataset, dataset.valid) == expected
     assert dataset.valid_links == LINKS
     assert counts["train"]["linked"] == 3
-    said = f"{recipe.corpus.valid}: 3 of 4 pairs have a word alignment"
+    said = f"{recipe.corpus.valid[0]}: 3 of 4 pairs have a word alignment"
     assert said in lines
     assert said in describe(tmp_path / "data", check=True)
 
@@ -86,7 +86,7 @@ def test_a_dataset_without_links_has_the_fingerprint_of_one_that_never_had_them(
 
 def test_tags_shift_links_and_filters_drop_them_with_their_pairs(tmp_path: Path) -> None:
     recipe = with_links(tmp_path, *LINKS, pairs=PAIRS)
-    train = recipe.corpus.valid
+    (train,) = recipe.corpus.valid
     corpus = replace(recipe.corpus, tag=(f"{train}=<bt>",))
     filters = FilterConfig(max_length=3, drop_duplicates=True)
     prepared(replace(recipe, corpus=corpus, filters=filters), tmp_path / "data")
@@ -152,7 +152,7 @@ def test_each_training_text_has_its_file_of_links(tmp_path: Path) -> None:
         "source_lang": "en",
         "target_lang": "de",
         "train": (*recipe.corpus.train, "more"),
-        "valid": "valid",
+        "valid": ("valid",),
     }
     for settings, text in (
         ({"alignments": ("links",)}, "alignments: 1 files for 2 texts"),
@@ -165,7 +165,7 @@ def test_each_training_text_has_its_file_of_links(tmp_path: Path) -> None:
 
 def test_links_of_tagged_validation_text_count_the_tag(tmp_path: Path) -> None:
     recipe = with_links(tmp_path, "0-0 1p1", "0-0", "", "", "1?0", pairs=PAIRS)
-    tag = (f"{recipe.corpus.valid}=<bt>",)
+    tag = (f"{recipe.corpus.valid[0]}=<bt>",)
     prepared(replace(recipe, corpus=replace(recipe.corpus, tag=tag)), tmp_path / "data")
     dataset = Dataset.open(tmp_path / "data")
     assert dataset.valid_links == ["1-0 2p1", "1-0", "", "", "2?0"]

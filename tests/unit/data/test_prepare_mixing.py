@@ -215,7 +215,7 @@ def test_a_tag_of_the_validation_text_is_learnt_and_stored_with_its_lines(
     tmp_path: Path, segmentation: str, tokenizer: str
 ) -> None:
     recipe = with_more(tmp_path)
-    valid = recipe.corpus.valid
+    (valid,) = recipe.corpus.valid
     write_lines(Path(f"{valid}.en"), [*VALID_LINES, "", " a,  b."])
     write_lines(Path(f"{valid}.de"), [*VALID_LINES, "x", "x"])
     size = {"words": 32_000, "bpe": 285, "unigram": 281}[segmentation]
@@ -241,7 +241,7 @@ def test_a_tag_of_the_validation_text_is_learnt_and_stored_with_its_lines(
 def test_a_tag_outside_a_given_vocabulary_is_an_error(tmp_path: Path, text: str) -> None:
     words = write_lines(tmp_path / "words", ["a", "b"])
     recipe = with_more(tmp_path)
-    prefix = {"train": recipe.corpus.train[0], "valid": recipe.corpus.valid}[text]
+    prefix = {"train": recipe.corpus.train[0], "valid": recipe.corpus.valid[0]}[text]
     recipe = replace(
         recipe,
         corpus=replace(recipe.corpus, tag=(f"{prefix}=<bt>",)),

@@ -15,7 +15,7 @@ from nmtkit.parsing.trees import parse_tree
 from nmtkit.progress.counting import SILENT, WorkReporter
 from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import KINDS, Kind, TextCodec
-from nmtkit.text.corpus import Corpus, sample
+from nmtkit.text.corpus import Corpus
 from nmtkit.text.subword import Algorithm, Subword
 from tests.doubles import report_everything
 from tests.messages import refuses
@@ -168,7 +168,9 @@ def test_a_sample_is_drawn_from_both_sides(train: str) -> None:
     reports: list[str] = []
     codec = made(train, reports, vocab_size=SIZE, sample_lines=7)
     assert reports == [f"learning {SIZE} bpe subwords from 6 lines of en and de"]
-    lines = [line for pair in sample([Corpus.find(train, "en", "de")], 3) for line in pair]
+    pairs = [*Corpus.find(train, "en", "de").pairs()]
+    places = [n for n in range(len(pairs)) if (n + 1) * 3 // len(pairs) > n * 3 // len(pairs)]
+    lines = [line for place in places for line in pairs[place]]
     assert codec.source.data == Subword.train(lines, "bpe", SIZE, "x").data
 
 

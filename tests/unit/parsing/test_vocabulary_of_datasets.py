@@ -32,7 +32,7 @@ def recipe_of(folder: Path, **vocabulary: Any) -> PreprocessRecipe:
             source_lang="words",
             target_lang="trees",
             train=(str(folder / "train"),),
-            valid=str(folder / "valid"),
+            valid=(str(folder / "valid"),),
         ),
         vocabulary=VocabularyConfig(**settings),
     )

@@ -1,12 +1,9 @@
-from itertools import islice
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from nmtkit.errors import ConfigError, DataError
-from nmtkit.text.corpus import Alignment, Corpus, chunks, line_key, sample
+from nmtkit.text.corpus import Alignment, Corpus, chunks, line_key
 from tests.folders import planted
 from tests.messages import refuses
 from tests.tiny import write_lines
@@ -81,18 +78,6 @@ def test_text_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
 def corpora(tmp_path_factory: pytest.TempPathFactory) -> list[Corpus]:
     folder = tmp_path_factory.mktemp("corpora")
     return [numbered(folder, "a", 7), numbered(folder, "b", 1), numbered(folder, "c", 12)]
-
-
-@given(num_wanted=st.integers(1, 30))
-def test_a_sample_has_the_wanted_size_at_even_distances(
-    corpora: list[Corpus], num_wanted: int
-) -> None:
-    pairs = [pair for corpus in corpora for pair in corpus.pairs()]
-    places = [pairs.index(pair) for pair in sample(corpora, num_wanted)]
-    assert len(places) == min(num_wanted, len(pairs))
-    gaps = {after - before for before, after in zip(places, islice(places, 1, None), strict=False)}
-    assert not gaps or max(gaps) - min(gaps) <= 1
-    assert min(gaps, default=1) > 0
 
 
 def test_chunks_hold_all_pairs_in_order(corpora: list[Corpus]) -> None:
