@@ -19,10 +19,11 @@ Span = tuple[int, int]
 _SYMBOLS = "%\u2030#&@*/\\_\u2032\u2033"
 """Characters of words that Unicode calls punctuation."""
 
-_PAIRS = (  # each opening mark before its closing one
-    "()[]{}\uff08\uff09\u300c\u300d\u300e\u300f\u3010\u3011\u300a\u300b\u201c\u201d\u00ab\u00bb"
+_PAIRS = (
+    *("()", "[]", "{}", "\uff08\uff09", "\u300c\u300d", "\u300e\u300f", "\u3010\u3011"),
+    *("\u300a\u300b", "\u201c\u201d", "\u00ab\u00bb"),
 )
-_OTHER_OF_PAIR = {one: _PAIRS[index ^ 1] for index, one in enumerate(_PAIRS)}
+_OTHER_OF_PAIR = dict(zip("".join(_PAIRS), "".join(one[::-1] for one in _PAIRS), strict=True))
 
 
 @dataclass(frozen=True)
@@ -43,14 +44,18 @@ class TextPair:
 def edges(pair: TextPair, source: Span, target: Span) -> Span:
     """Return where an element whose target words are known begins and ends.
 
+    A pair of marks directly around it is inside if the source has no mark where it begins:
+    translators into Japanese write names of buttons as `[...]`, and do so within the elements.
+
     Args:
         pair: the texts.
         source: the characters of the element.
         target: the characters of its target words.
     """
-    found = edge(pair, source, target, -1), edge(pair, source, target, 1)
-    is_bare = not (_marks(pair.source, source[0], 0) or _marks(pair.source, *source))
-    return _with_pair_around(found, pair.target) if is_bare else found
+    start, end = edge(pair, source, target, -1), edge(pair, source, target, 1)
+    around = pair.target[start - 1 : start] + pair.target[end : end + 1] if start else ""
+    is_bare = not any(_marks(pair.source, source[0], step) for step in (-1, 1))
+    return (start - 1, end + 1) if is_bare and around in _PAIRS else (start, end)
 
 
 def edge(pair: TextPair, source: Span, target: Span, step: int) -> int:
@@ -59,29 +64,29 @@ def edge(pair: TextPair, source: Span, target: Span, step: int) -> int:
     Args:
         pair: the texts.
         source: the characters of the element.
-        target: the characters of its target pair.
+        target: the characters of its target words.
         step: 1 from left to right, -1 from right to left.
     """
-    other, own = source[::step]
-    other_found, edge_found = target[::step]
-    text = pair.target
-    if (place := _place_in_copy(pair, own, edge_found - (step > 0))) is not None:
-        return place
-    found = _marks(text, edge_found, other_found)[::-1]
-    inside = _marks(pair.source, own, other)[::-1]
-    if len(found) == target[1] - target[0] or len(inside) == source[1] - source[0]:
-        return edge_found
-    outside = _marks(pair.source, own, len(pair.source) if step > 0 else 0)
-    beyond = _marks(text, edge_found, len(text) if step > 0 else 0)
-    num_outside = _num_outside(inside, outside, found, beyond)
-    if found and not inside:
-        begin = other_found + step * len(_marks(text, other_found, edge_found))
-        body = sorted((begin, edge_found - step * len(found)))
-        num_outside -= _is_other_of_pair(found[0], text[slice(*body)])
-    found_edge = edge_found - step * num_outside
-    while found_edge != other_found and text[found_edge - (step > 0)].isspace():
-        found_edge -= step
-    return found_edge
+    place, (other, word_edge) = source[step > 0], target[::step]
+    text, num_characters = pair.target, target[1] - target[0]
+    if (copied := _place_in_copy(pair, place, word_edge - (step > 0))) is not None:
+        return copied
+    # Marks are in order from the letters to the outside.
+    found = _marks(text, word_edge, -step)[:num_characters][::-1]
+    inside = _marks(pair.source, place, -step)[: source[1] - source[0]][::-1]
+    if len(found) == num_characters or len(inside) == source[1] - source[0]:
+        return word_edge
+    core = word_edge - step * len(found)
+    marks, outside = _marks(text, core, step), _marks(pair.source, place, step)
+    num_inside = len(inside)
+    if not marks.startswith(inside):
+        num_inside = min(num_inside, max(0, len(marks) - len(outside)))
+    elif found and not inside:
+        num_inside = int(_closes(found[0], text[slice(*_core(text, target))]))
+    edge = core + step * num_inside
+    while edge != other and text[edge - (step > 0)].isspace():
+        edge -= step
+    return edge
 
 
 def word_at(words: Sequence[Span], place: int) -> Span:
@@ -95,29 +100,6 @@ def words_within(words: Sequence[Span], start: int, end: int) -> range:
     first = bisect_right(words, start, key=lambda word: word[1])
     last = bisect_left(words, end, key=lambda word: word[0])
     return range(first, max(first, last))
-
-
-def _num_outside(inside: str, outside: str, found: str, beyond: str) -> int:
-    """Return how many punctuation marks at the edge of target words an element leaves out.
-
-    All are in order from the words to the outside.
-
-    Args:
-        inside: the marks at this edge that the element encloses in the source.
-        outside: the marks after those.
-        found: the marks of the target words.
-        beyond: the marks after those.
-
-    Returns:
-        The number; less than 0 if the element encloses marks that are not of its target words.
-    """
-    if not inside:
-        return len(found)
-    if found.startswith(inside):
-        return len(found) - len(inside)
-    if outside:
-        return min(len(outside), len(found))
-    return 0 if found else -min(len(inside), len(beyond))
 
 
 def _place_in_copy(pair: TextPair, place: int, character: int) -> int | None:
@@ -134,41 +116,32 @@ def _place_in_copy(pair: TextPair, place: int, character: int) -> int | None:
     source = word_at(pair.source_words, place)
     target = word_at(pair.target_words, character)
     if pair.source[slice(*source)] != pair.target[slice(*target)]:
-        source = _without_marks(pair.source, source)
-        target = _without_marks(pair.target, target)
+        source, target = _core(pair.source, source), _core(pair.target, target)
     is_copy = pair.source[slice(*source)] == pair.target[slice(*target)]
     return target[0] + place - source[0] if is_copy and source[0] < place < source[1] else None
 
 
-def _without_marks(text: str, word: Span) -> Span:
+def _core(text: str, word: Span) -> Span:
     """Return where a word without the punctuation at its edges begins and ends."""
-    start = word[0] + len(_marks(text, *word))
-    return start, max(start, word[1] - len(_marks(text, word[1], start)))
+    start, end = word[0] + len(_marks(text, word[0], 1)), word[1] - len(_marks(text, word[1], -1))
+    return (start, end) if start < end else (start, start)
 
 
-def _marks(text: str, place: int, limit: int) -> str:
-    """Return the punctuation marks from a place on, in the direction of a limit."""
-    step = 1 if limit >= place else -1
+def _marks(text: str, place: int, step: int) -> str:
+    """Return the punctuation marks from a place on, to the right (1) or to the left (-1)."""
     found = []
-    for index in range(place - (step < 0), limit - (step < 0), step):
-        if unicodedata.category(text[index])[0] != "P" or text[index] in _SYMBOLS:
-            break
-        found.append(text[index])
+    place -= step < 0
+    while 0 <= place < len(text) and _is_mark(text[place]):
+        found.append(text[place])
+        place += step
     return "".join(found)
 
 
-def _is_other_of_pair(mark: str, text: str) -> bool:
+def _is_mark(character: str) -> bool:
+    return unicodedata.category(character)[0] == "P" and character not in _SYMBOLS
+
+
+def _closes(mark: str, text: str) -> bool:
     """Return whether a mark belongs to one in a text, as `)` to `(`."""
     other = _OTHER_OF_PAIR.get(mark)
     return other is not None and text.count(other) > text.count(mark)
-
-
-def _with_pair_around(span: Span, text: str) -> Span:
-    """Return a span with the pair of marks directly around it, if there is one.
-
-    Translators into Japanese write names of buttons as `[...]`, and do so within the elements.
-    """
-    start, end = span
-    if start == 0 or text[start - 1] not in _PAIRS[::2]:
-        return span
-    return (start - 1, end + 1) if text[end : end + 1] == _OTHER_OF_PAIR[text[start - 1]] else span

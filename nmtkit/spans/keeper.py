@@ -349,10 +349,7 @@ def _with_marks(marked: MarkedLine, missing: Sequence[Required]) -> MarkedLine:
             parent=min(around)[1] if around else ROOT,
             has_space_before=one.start == 0 or marked.text[one.start - 1].isspace(),
             has_space_after=one.end == len(marked.text) or marked.text[one.end].isspace(),
-            is_of_next_word=False,
             is_break=False,
-            is_opening_glued=False,
-            is_closing_glued=False,
         )
         elements.append(mark)
     return replace(marked, elements=tuple(elements))

@@ -19,7 +19,9 @@ output, too. `&` and `<` are always references there, also if the line has them 
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from nmtkit.errors import DataError
 from nmtkit.spans.edges import words_within
@@ -27,7 +29,6 @@ from nmtkit.spans.projection import ROOT, Element
 from nmtkit.spans.tags import (
     MARKUPS,
     NO_PARTNER,
-    Kind,
     Token,
     is_closing,
     leave_open,
@@ -39,6 +40,10 @@ from nmtkit.text.words import word_spans
 
 _DOCUMENT = re.compile(r"\s*(?:<\?xml\b|(?i:<!doctype\b|<html\b))")
 _BLANKS = " \t"
+_TAG = "\ud800"
+"""Stands for a tag; half of a character, which no text has."""
+_GAP = re.compile(f"(?<![{_BLANKS}{_TAG}])[{_BLANKS}]*+{_TAG}[{_BLANKS}{_TAG}]*+")
+"""Tags between two characters of the plain text, with their spaces."""
 
 
 @dataclass(frozen=True)
@@ -130,30 +135,60 @@ def read_markup(line: str, language: str) -> MarkedLine:
         raise DataError(
             "a document, not a line of text; extract its text first, one segment per line"
         )
-    return _Reader(line, language).read()
+    tokens = list(tokens_of(line, MARKUPS[language]))
+    partners = partners_of(tokens)
+    text, places = _plain_text(tokens)
+    numbers = {ROOT: ROOT}
+    elements: list[Element] = []
+    references: dict[str, str] = {}
+    end_of_kept = 0
+    for index, parent in enumerate(_parents_of(partners)):
+        token, last = tokens[index], max(index, partners[index])
+        if index < end_of_kept or -1 < partners[index] < index:
+            continue
+        if token.kind == "text":
+            # One `&#97;` does not make references of all letters a.
+            if token.raw != token.text and not (token.text.isascii() and token.text.isalnum()):
+                references.setdefault(token.text, token.raw)
+            continue
+        start, end = places[index].after, places[last].before
+        if last == index or end < start:  # without text
+            start = end = places[index].own
+        is_kept = token.is_kept and last > index
+        end_of_kept = last if is_kept else end_of_kept
+        numbers[index] = len(elements)
+        elements.append(
+            Element(
+                opening=token.raw,
+                closing=tokens[last].raw if last > index else "",
+                kept=line[token.start : tokens[last].end] if is_kept else "",
+                start=start,
+                end=end,
+                parent=numbers[parent],
+                has_space_before=not line[max(0, token.start - 1) : token.start].strip(_BLANKS),
+                has_space_after=not line[tokens[last].end :][:1].strip(_BLANKS),
+                is_break=token.is_break,
+            )
+        )
+    return MarkedLine(text, tuple(elements), tuple(references.items()))
 
 
 def structure(line: str, language: str) -> Structure:
     """Return the markup of a line without its text; see `read_markup`."""
     tokens = list(tokens_of(line, MARKUPS[language]))
     partners = partners_of(tokens)
-    tags: list[str] = []
-    nesting: list[tuple[str, str]] = []
-    parents = [""]
-    is_well_formed = True
-    for token, partner in zip(tokens, partners, strict=True):
-        if token.kind == "text":
-            continue
-        tags.append(token.raw)
-        if token.kind == "closing" and partner != NO_PARTNER:
-            parents.pop()
-            continue
-        nesting.append((parents[-1], token.raw))
-        if partner != NO_PARTNER:
-            parents.append(token.raw)
-        elif token.kind != "mark":
-            is_well_formed = False
-    return Structure(is_well_formed, tuple(tags), tuple(sorted(nesting)))
+    tags = [index for index, token in enumerate(tokens) if token.kind != "text"]
+    parents = _parents_of(partners)
+    nesting = [
+        ("" if parents[index] == ROOT else tokens[parents[index]].raw, tokens[index].raw)
+        for index in tags
+        if not -1 < partners[index] < index
+    ]
+    is_well_formed = all(
+        tokens[index].kind == "mark" or partners[index] != NO_PARTNER for index in tags
+    )
+    raw = tuple(tokens[index].raw for index in tags)
+    return Structure(is_well_formed, raw, tuple(sorted(nesting)))
 
 
 def marked_words(line: str, language: str) -> list[MarkedWords]:
@@ -169,170 +204,62 @@ def marked_words(line: str, language: str) -> list[MarkedWords]:
     ]
 
 
-@dataclass
-class _Draft:
-    """An element whose edges in the plain text are not yet known."""
-
-    token: Token
-    parent: int
-    closing: Token | None = None
-    start: int = 0
-    end: int = 0
-    is_of_next_word: bool = False
-    is_opening_glued: bool = False
-    is_closing_glued: bool = False
-
-
 @dataclass(frozen=True, slots=True)
-class _Edge:
-    """A tag of an element.
+class _Place:
+    """Where a tag is in the plain text.
 
     Attributes:
-        draft: the element.
-        kind: the part of the element; a tag without a partner is a mark.
-        num_spaces_before: how often there are spaces between it and the last character.
+        before, after: the end of the word before it, and the beginning of the next one.
+        own: the one of both that a mark is at: that of the next word if it touches this one alone.
     """
 
-    draft: _Draft
-    kind: Kind
-    num_spaces_before: int
+    before: int
+    after: int
+    own: int
 
 
-class _Run:
-    """The tags and spaces between two characters of the plain text."""
-
-    def __init__(self) -> None:
-        self.tags: list[tuple[Kind, bool]] = []
-        self.edges: list[_Edge] = []
-        self.spaces = ""
-        self.num_spaces = 0
-        self.is_tag_last = False
-
-    def add_spaces(self, spaces: str) -> None:
-        if spaces:
-            self.spaces += spaces
-            self.num_spaces += 1
-            self.is_tag_last = False
-
-    def add_tag(self, token: Token) -> None:
-        self.tags.append((token.kind, token.is_break))
-        self.is_tag_last = True
-
-    def add_edge(self, draft: _Draft, kind: Kind) -> None:
-        self.edges.append(_Edge(draft, kind, self.num_spaces))
+def _parents_of(partners: Sequence[int]) -> list[int]:
+    """Return the opening tag of the innermost element around each token, or ROOT."""
+    parents, opened = [], [ROOT]
+    for index, partner in enumerate(partners):
+        if NO_PARTNER < partner < index:
+            opened.pop()
+        parents.append(opened[-1])
+        if partner > index:
+            opened.append(index)
+    return parents
 
 
-class _Reader:
-    """Reads a line from left to right."""
-
-    def __init__(self, line: str, language: str) -> None:
-        self._line = line
-        self._tokens = list(tokens_of(line, MARKUPS[language]))
-        self._has_tags = any(token.kind != "text" for token in self._tokens)
-        self._drafts: list[_Draft] = []
-        self._references: dict[str, str] = {}
-        self._parts: list[str] = []
-        self._length = 0
-        self._run = _Run()
-
-    def read(self) -> MarkedLine:
-        parents = [ROOT]
-        end_of_kept = NO_PARTNER
-        partners = partners_of(self._tokens)
-        for index, (token, partner) in enumerate(zip(self._tokens, partners, strict=True)):
-            is_kept = index < end_of_kept
-            if token.kind == "text":
-                self._add_text(token, is_kept)
-                continue
-            self._run.add_tag(token)
-            if is_kept:
-                continue
-            if partner != NO_PARTNER and token.kind == "closing":
-                draft = self._drafts[parents.pop()]
-                draft.closing = token
-                self._run.add_edge(draft, "closing")
-                continue
-            draft = _Draft(token, parents[-1])
-            self._run.add_edge(draft, "mark" if partner == NO_PARTNER else "opening")
-            if partner != NO_PARTNER:
-                parents.append(len(self._drafts))
-                end_of_kept = partner if token.is_kept else end_of_kept
-            self._drafts.append(draft)
-        self._end_run("")
-        elements = tuple(map(self._element, self._drafts))
-        return MarkedLine("".join(self._parts), elements, tuple(self._references.items()))
-
-    def _add_text(self, token: Token, is_kept: bool) -> None:
-        core = token.text.strip(_BLANKS)
-        num_leading = len(token.text) - len(token.text.lstrip(_BLANKS))
-        self._run.add_spaces(token.text[:num_leading])
-        if not core:
-            return
-        self._end_run(core[:2])
-        self._append(core)
-        self._run.add_spaces(token.text[num_leading + len(core) :])
-        # One `&#97;` does not make references of all letters a.
-        is_letter = core.isascii() and core.isalnum()
-        if token.raw != token.text and not is_kept and not is_letter:
-            self._references.setdefault(core, token.raw)
-
-    def _append(self, text: str) -> None:
-        if text:
-            self._parts.append(text)
-            self._length += len(text)
-
-    def _end_run(self, next_two: str) -> None:
-        """Set the edges between the last character and the next ones, "" at the end."""
-        run, self._run = self._run, _Run()
-        before, after = "".join(self._parts[-2:])[-2:], next_two[:1]
-        ends_word = bool(after) and is_closing(after) and not next_two[1:].isalnum()
-        is_glued = (
-            bool(before and after) and not run.spaces and separate(run.tags, before, next_two)
-        )
-        end = self._length
-        self._append(" " if is_glued else self._spaces(run, before, after, ends_word))
-        for edge in run.edges:
-            draft = edge.draft
-            if edge.kind == "closing":
-                draft.is_closing_glued = is_glued
-                if draft.start <= end:
-                    draft.end = end
-                elif not draft.is_of_next_word:  # without text, it is where a mark would be
-                    draft.start = draft.end = end
-                continue
-            is_before_space = edge.num_spaces_before < run.num_spaces or not after
-            draft.is_of_next_word = (
-                (edge.num_spaces_before > 0 or not before) and not is_before_space and not ends_word
-            )
-            draft.is_opening_glued = is_glued
-            draft.start = draft.end = self._length
-            if edge.kind == "mark" and not draft.is_of_next_word:
-                draft.start = draft.end = end
-
-    def _spaces(self, run: _Run, before: str, after: str, ends_word: bool) -> str:
-        """Return the spaces of the plain text between two characters."""
-        if self._has_tags and not (before and after):
-            return ""
-        if not run.tags:
-            return run.spaces
-        # The space was before a mark, as in `Click <x/>.`, or within an element.
-        is_of_tag = run.is_tag_last and not leave_open(kind for kind, _ in run.tags)
-        return "" if is_of_tag and ends_word else run.spaces[:1]
-
-    def _element(self, draft: _Draft) -> Element:
-        token, closing = draft.token, draft.closing
-        end = closing.end if closing else token.end
-        return Element(
-            opening=token.raw,
-            closing=closing.raw if closing else "",
-            kept=self._line[token.start : end] if closing and token.is_kept else "",
-            start=draft.start,
-            end=draft.end,
-            parent=draft.parent,
-            has_space_before=token.start == 0 or self._line[token.start - 1] in _BLANKS,
-            has_space_after=end == len(self._line) or self._line[end] in _BLANKS,
-            is_of_next_word=draft.is_of_next_word,
-            is_break=token.is_break,
-            is_opening_glued=draft.is_opening_glued,
-            is_closing_glued=draft.is_closing_glued,
-        )
+def _plain_text(tokens: Sequence[Token]) -> tuple[str, dict[int, _Place]]:
+    """Return the plain text of tokens, and the place of each tag by its index."""
+    line = "".join(token.text if token.kind == "text" else _TAG for token in tokens)
+    if _TAG in line:
+        line = line.strip(_BLANKS)
+    tags = (index for index, token in enumerate(tokens) if token.kind != "text")
+    places: dict[int, _Place] = {}
+    parts, num_written, length = [], 0, 0
+    for found in _GAP.finditer(line):
+        gap, (start, end) = found[0], found.span()
+        own = [*islice(tags, gap.count(_TAG))]
+        parts.append(line[num_written:start])
+        before, after = "".join(parts[-2:])[-2:], line[end : end + 2]
+        ends_word = after != "" and is_closing(after[0]) and not after[1:].isalnum()
+        space = gap.replace(_TAG, "")[:1]
+        kinds = [(tokens[index].kind, tokens[index].is_break) for index in own]
+        if not (before and after):
+            space = ""
+        elif not space:
+            space = " " * separate(kinds, before, after)
+        elif ends_word and gap[-1] == _TAG and not leave_open(kind for kind, _ in kinds):
+            space = ""  # it was before a mark, as in `Click <x/>.`, or within an element
+        parts.extend(space)
+        length += start - num_written
+        num_written = end
+        last_space = max(map(gap.rfind, _BLANKS))
+        positions = (position for position, one in enumerate(gap) if one == _TAG)
+        for index, position in zip(own, positions, strict=True):
+            is_of_next = -1 < last_space < position and not ends_word
+            after_space = length + len(space)
+            places[index] = _Place(length, after_space, after_space if is_of_next else length)
+        length += len(space)
+    return "".join([*parts, line[num_written:]]), places

@@ -11,8 +11,10 @@ linked to nothing, or nothing.
 """
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from nmtkit.spans.edges import Span, TextPair, edge, edges, word_at, words_within
 from nmtkit.spans.tags import is_closing
@@ -35,10 +37,7 @@ class Element:
         start, end: the characters of the plain text that it encloses.
         parent: the index of the innermost element that encloses it, or ROOT.
         has_space_before, has_space_after: whether the line has a space, or its edge, there.
-        is_of_next_word: whether it touches the word after it, but not the word before it.
         is_break: whether words before and after its tags are never one.
-        is_opening_glued, is_closing_glued: whether the plain text has a space at this tag that the
-            line does not have.
     """
 
     opening: str
@@ -49,10 +48,7 @@ class Element:
     parent: int
     has_space_before: bool
     has_space_after: bool
-    is_of_next_word: bool
     is_break: bool
-    is_opening_glued: bool
-    is_closing_glued: bool
 
 
 def nearest_links(num_source: int, num_target: int) -> list[tuple[int, int]]:
@@ -72,10 +68,8 @@ def project(
     texts: tuple[str, str],
     links: Sequence[tuple[int, int]],
     places: Mapping[Span, Span],
-) -> tuple[list[Span], frozenset[int]]:
+) -> list[Span]:
     """Return what each element encloses in the translation; marks enclose nothing.
-
-    Also returned are the kept elements whose place is outside their parent: they are marks, too.
 
     The result is nested as the elements are, and has no edge within a place.
 
@@ -83,40 +77,41 @@ def project(
         elements: each after its parent.
         texts: the plain text of the line, and its translation.
         links: pairs of a source and a target word.
-        places: where parts of the plain text stand in the translation for certain. An element that
-            is one of these parts is there.
+        places: where parts of the plain text stand in the translation for certain. A kept element
+            that is one of these parts is there, if its parent is, and else a mark.
     """
     words = _LinkedWords(texts, links, places)
     children: dict[int, list[int]] = {}
     for index, element in enumerate(elements):
         children.setdefault(element.parent, []).append(index)
-    source, target = texts
-    bounds: dict[int, tuple[Span, Span]] = {ROOT: ((0, len(source)), (0, len(target)))}
-    pending, moved = [ROOT], set[int]()
+    ranges = sorted(places.values())
+    found = [(0, 0)] * len(elements)
+    source, bounds = ((0, len(text)) for text in texts)
+    pending = [ROOT]
     while pending:
         parent = pending.pop()
-        own = children.get(parent, [])
+        if parent != ROOT:
+            source, bounds = (elements[parent].start, elements[parent].end), found[parent]
         wanted: dict[int, Span] = {}
-        fixed: list[Span] = []
+        taken: list[Span] = []
+        own = children.get(parent, [])
         for index in own:
             element = elements[index]
             place = places.get((element.start, element.end)) if element.kept else None
-            begin, end = bounds[parent][1]
-            if place is None or not begin <= place[0] <= place[1] <= end:
-                wanted[index] = _wanted_span(element, *bounds[parent], words)
-                if place is not None:
-                    moved.add(index)
+            if place and bounds[0] <= place[0] <= place[1] <= bounds[1]:
+                found[index] = place
+                insort(taken, place)
             else:
-                bounds[index] = (0, 0), place
-                fixed.append(place)
-        for index, span in _without_overlaps(wanted, fixed, target).items():
-            source_span = elements[index].start, elements[index].end
-            bounds[index] = source_span, _after_words(span, bounds[parent][1], target)
-        pending.extend(own)
-    ranges = sorted(places.values())
-    spans = (bounds[index][1] for index in range(len(elements)))
-    found = [(_outside(start, ranges), _outside(end, ranges)) for start, end in spans]
-    return found, frozenset(moved)
+                wanted[index] = _wanted_span(element, source, bounds, words)
+        for index, span in sorted(wanted.items(), key=lambda item: item[1][0] - item[1][1]):
+            start, end = _longest_free(span, taken, texts[1])
+            if start < end:
+                insort(taken, (start, end))
+            elif start < bounds[1] and is_closing(texts[1][start]):  # not after a space
+                start = end = bounds[0] + len(texts[1][bounds[0] : start].rstrip())
+            found[index] = _outside(start, ranges), _outside(end, ranges)
+        pending += own
+    return found
 
 
 class _LinkedWords:
@@ -128,88 +123,68 @@ class _LinkedWords:
         links: Sequence[tuple[int, int]],
         places: Mapping[Span, Span],
     ) -> None:
-        self.pair = TextPair.of(*texts)
-        source_spans, target_spans = self.pair.source_words, self.pair.target_words
-        self._targets_of: list[set[int]] = [set() for _ in source_spans]
-        self._sources_of: list[set[int]] = [set() for _ in target_spans]
-        placed = [
-            (words_within(source_spans, *part), words_within(target_spans, *place))
+        self.pair = pair = TextPair.of(*texts)
+        counts = len(pair.source_words), len(pair.target_words)
+        placed = {
+            (source, target)
             for part, place in places.items()
-        ]
-        placed_sources = {word for words, _ in placed for word in words}
-        self._placed = {word for _, words in placed for word in words}
-        for source, target in links or nearest_links(len(source_spans), len(target_spans)):
-            if source not in placed_sources and target not in self._placed:
-                self._link(source, target)
-        for source_words, target_words in placed:
-            for source in source_words:
-                for target in target_words:
-                    self._link(source, target)
-        self._unlinked = [one for one, sources in enumerate(self._sources_of) if not sources]
-        self._found: dict[tuple[range, range], range] = {}
-        self._last_before: dict[range, list[int | None]] = {}
-
-    def _link(self, source: int, target: int) -> None:
-        self._targets_of[source].add(target)
-        self._sources_of[target].add(source)
+            for source in words_within(pair.source_words, *part)
+            for target in words_within(pair.target_words, *place)
+        }
+        sources, targets = ({link[side] for link in placed} for side in (0, 1))
+        free = {
+            (source, target)
+            for source, target in links or nearest_links(*counts)
+            if source not in sources and target not in targets
+        }
+        found = np.array(sorted(placed | free), np.int64).reshape(-1, 2)
+        self._sources, self._targets = found[:, 0], found[:, 1]
+        self._weights = np.zeros(counts[1], np.int64)
+        self._weights[self._targets] = 1
+        self._weights[sorted(targets)] = _PLACE_WEIGHT
 
     def range_of(self, words: range, within: range) -> range:
         """Return the target words of source words; an empty range if they have no links."""
-        key = words, within
-        if key not in self._found:
-            self._found[key] = self._best_range(words, within)
-        return self._found[key]
-
-    def _best_range(self, words: range, within: range) -> range:
-        linked = {one for word in words for one in self._targets_of[word] if one in within}
-        best, best_score = range(0), 0
-        begin, score = 0, 0
-        for one in range(min(linked, default=0), max(linked, default=-1) + 1):
-            weight = _PLACE_WEIGHT if one in self._placed else 1
-            if one in linked:
-                if score <= 0:
-                    begin, score = one, 0
-                score += weight
-                if score > best_score:
-                    best, best_score = range(begin, one + 1), score
-            elif self._sources_of[one]:
-                score -= weight
-        return best
+        first, last = np.searchsorted(self._sources, (words.start, words.stop))
+        linked = self._targets[first:last]
+        linked = linked[(linked >= within.start) & (linked < within.stop)]
+        if not len(linked):
+            return range(0)
+        scores = -self._weights[within.start : within.stop]
+        scores[linked - within.start] *= -1
+        sums = np.concatenate([[0], scores.cumsum()])
+        lowest = np.minimum.accumulate(sums)
+        end = int((sums - lowest).argmax())
+        begin = int(np.flatnonzero(sums[:end] == lowest[end])[-1])
+        return range(within.start + begin, within.start + end)
 
     def with_edges(self, found: range, within: range, is_first: bool, is_last: bool) -> range:
         """Return a range with the words without links between it and an edge of the text."""
-        first, last = found.start, found.stop
-        if is_first and not any(self._sources_of[one] for one in range(within.start, first)):
-            first = within.start
-        if is_last and not any(self._sources_of[one] for one in range(last, within.stop)):
-            last = within.stop
-        return range(first, last)
+        has_start = is_first and not self._weights[within.start : found.start].any()
+        has_end = is_last and not self._weights[found.stop : within.stop].any()
+        return range(
+            within.start if has_start else found.start, within.stop if has_end else found.stop
+        )
 
     def last_before(self, word: int, within: range) -> int | None:
         """Return the last target word of the nearest source word before one that has any."""
-        if within not in self._last_before:
-            last: int | None = None
-            found: list[int | None] = [None]
-            for one in range(len(self._targets_of)):
-                if own := self.range_of(range(one, one + 1), within):
-                    last = own.stop - 1
-                found.append(last)
-            self._last_before[within] = found
-        return self._last_before[within][word]
+        targets = self._targets[: np.searchsorted(self._sources, word)]
+        linked = np.flatnonzero((targets >= within.start) & (targets < within.stop))
+        if not len(linked):
+            return None
+        source = int(self._sources[linked[-1]])
+        return self.range_of(range(source, source + 1), within).stop - 1
 
     def unlinked_near(self, word: int, within: range, most: int) -> range:
         """Return the words without links that are nearest to a target word, in a row."""
-        first = bisect_left(self._unlinked, within.start)
-        last = bisect_left(self._unlinked, within.stop)
-        index = bisect_left(self._unlinked, word, first, last)
-        near = self._unlinked[max(first, index - 1) : min(last, index + 1)]
-        if not near:
+        unlinked = within.start + np.flatnonzero(self._weights[within.start : within.stop] == 0)
+        if not len(unlinked):
             return range(0)
-        begin = min(near, key=lambda one: abs(one - word))
-        end = begin + 1
-        while end in within and end - begin < most and not self._sources_of[end]:
-            end += 1
-        return range(begin, end)
+        begin = int(unlinked[abs(unlinked - word).argmin()])
+        linked = np.flatnonzero(self._weights[begin : min(begin + most, within.stop)])
+        return range(
+            begin, begin + int(linked[0]) if len(linked) else min(begin + most, within.stop)
+        )
 
 
 def _wanted_span(element: Element, parent: Span, bounds: Span, words: _LinkedWords) -> Span:
@@ -221,13 +196,13 @@ def _wanted_span(element: Element, parent: Span, bounds: Span, words: _LinkedWor
         bounds: what its parent encloses in the translation.
         words: the words and links.
     """
-    if element.start == element.end or element.kept:
+    if element.start < element.end and not element.kept:
+        if (element.start, element.end) == parent:
+            return bounds
+        span = _span_of_words(element, parent, bounds, words)
+    else:
         place = _place_of_mark(element, parent, bounds, words)
         span = place, place
-    elif (element.start, element.end) == parent:
-        return bounds
-    else:
-        span = _span_of_words(element, parent, bounds, words)
     start, end = (min(max(one, bounds[0]), bounds[1]) for one in span)
     return start, max(start, end)
 
@@ -262,17 +237,16 @@ def _place_of_mark(mark: Element, parent: Span, bounds: Span, words: _LinkedWord
     pair = words.pair
     within = words_within(pair.target_words, *bounds)
     own = words_within(pair.source_words, mark.start, mark.start + 1)
-    if own and mark.is_of_next_word and not mark.kept:
-        word = own.start
-        if found := words.range_of(range(word, word + 1), within):
-            span = pair.target_words[found.start]
-            return _edge_of_mark(mark, pair, (mark.start, pair.source_words[word][1]), span, -1)
+    is_of_next = pair.source[mark.start - 1].isspace() and not mark.kept
+    if is_of_next and (found := words.range_of(own, within)):
+        source = mark.start, pair.source_words[own.start][1]
+        return _edge_of_mark(mark, pair, source, pair.target_words[found.start], -1)
     num_before = words_within(pair.source_words, 0, mark.start).stop
     last = words.last_before(num_before, within)
     if last is None:
         return bounds[0]
-    begin = pair.source_words[num_before - 1][0]
-    return _edge_of_mark(mark, pair, (begin, mark.start), pair.target_words[last], 1)
+    source = pair.source_words[num_before - 1][0], mark.start
+    return _edge_of_mark(mark, pair, source, pair.target_words[last], 1)
 
 
 def _edge_of_mark(mark: Element, pair: TextPair, source: Span, target: Span, step: int) -> int:
@@ -280,24 +254,11 @@ def _edge_of_mark(mark: Element, pair: TextPair, source: Span, target: Span, ste
 
     Punctuation is between them only if it is in the line, or ends the translation.
     """
-    side = 1 if step > 0 else 0
+    side = int(step > 0)
     is_last = step > 0 and target == pair.target_words[-1] and not mark.is_break
     if source[side] == word_at(pair.source_words, source[0])[side] and not is_last:
         return target[side]
     return edge(pair, source, target, step)
-
-
-def _without_overlaps(
-    wanted: Mapping[int, Span], fixed: Iterable[Span], text: str
-) -> dict[int, Span]:
-    """Return the spans of siblings, cut where they overlap; a longer one goes first."""
-    taken = sorted(fixed)
-    found = {}
-    for index, span in sorted(wanted.items(), key=lambda item: item[1][0] - item[1][1]):
-        found[index] = free = _longest_free(span, taken, text)
-        if free[0] < free[1]:
-            insort(taken, free)
-    return found
 
 
 def _longest_free(span: Span, taken: Sequence[Span], text: str) -> Span:
@@ -325,16 +286,6 @@ def _longest_free(span: Span, taken: Sequence[Span], text: str) -> Span:
     while stop < end and not text[stop - 1].isalnum():
         stop -= 1
     return begin, stop
-
-
-def _after_words(span: Span, bounds: Span, text: str) -> Span:
-    """Return a span, an empty one moved from before punctuation to the word before that."""
-    place, end = span
-    if place == end < bounds[1] and is_closing(text[place]):
-        while place > bounds[0] and text[place - 1].isspace():
-            place -= 1
-        return place, place
-    return span
 
 
 def _outside(place: int, ranges: Sequence[Span]) -> int:

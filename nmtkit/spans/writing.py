@@ -6,9 +6,10 @@ there. Spaces between tags that the line does not have are left out: see nmtkit/
 """
 
 import re
-from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 
 from nmtkit.spans.edges import Span
 from nmtkit.spans.markup import MarkedLine
@@ -39,123 +40,90 @@ def write_markup(
             put within; a kept element that is such a part replaces these characters. Without a
             place, or with one outside its parent, a kept element is inserted as a mark.
     """
-    spans, moved = project(line.elements, (line.text, translation), links, places)
-    text = _Text(line, translation, places, moved)
-    parts, place = [], 0
-    for tags in _in_gaps(_placed_tags(line, spans, places, moved), translation):
-        start, end = _gap(translation, tags[0].place, tags[-1].place)
-        if _is_glued(tags, translation, start, end):
-            parts += [text.escaped(place, start), *(tag.raw for tag in tags)]
-            place = end
+    references = (_ALWAYS_ESCAPED if line.is_escaped else {}) | dict(line.references)
+    longest_first = map(re.escape, sorted(references, key=len, reverse=True))
+    pattern = re.compile("|".join(longest_first) or "(?!)")
+    spans = project(line.elements, (line.text, translation), links, places)
+    parts: list[str] = []
+    place = 0
+
+    def add(end: int, *tags: str) -> None:
+        text = pattern.sub(lambda found: references[found[0]], translation[place:end])
+        parts.extend((text, *tags))
+
+    tags = sorted(_placed_tags(line, spans, places), key=attrgetter("start"))
+    for (start, end), found in groupby(tags, lambda tag: _gap(translation, tag.start)):
+        gap = list(found)
+        if _is_glued(gap, translation, start, end):
+            add(start, *(tag.raw for tag in gap))
+            place = max(end, gap[-1].end)
             continue
-        is_open = leave_open(tag.kind for tag in tags)
-        for tag in tags:
-            parts += [text.escaped(place, tag.place), _spaced(tag, translation, is_open)]
-            place = tag.place
-    return "".join([*parts, text.escaped(place, len(translation))])
-
-
-class _Text:
-    """A translation whose parts are written with references and kept elements."""
-
-    def __init__(
-        self,
-        line: MarkedLine,
-        translation: str,
-        places: Mapping[Span, Span],
-        moved: Collection[int],
-    ) -> None:
-        self._translation = translation
-        self._references = (_ALWAYS_ESCAPED if line.is_escaped else {}) | dict(line.references)
-        longest_first = sorted(self._references, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
-        self._kept = sorted(
-            (*places[one.start, one.end], "" if index in moved else one.kept)
-            for index, one in enumerate(line.elements)
-            if one.kept and one.start < one.end and (one.start, one.end) in places
-        )
-
-    def escaped(self, start: int, end: int) -> str:
-        """Return the characters from start to end as they are written."""
-        parts = []
-        first, last = bisect_left(self._kept, (start,)), bisect_left(self._kept, (end,))
-        for begin, stop, raw in self._kept[first:last]:
-            parts += [self._with_references(start, begin), raw]
-            start = stop
-        return "".join([*parts, self._with_references(start, end)])
-
-    def _with_references(self, start: int, end: int) -> str:
-        part = self._translation[start:end]
-        return self._pattern.sub(lambda found: self._references[found[0]], part)
+        is_open = leave_open(tag.kind for tag in gap)
+        for tag in gap:
+            add(tag.start, _spaced(tag, translation, is_open))
+            place = max(place, tag.end)
+    add(len(translation))
+    return "".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
 class _PlacedTag:
-    """A tag and its place in the translation; the rest is as in `Element`."""
+    """A tag in the place of characters of the translation.
 
-    place: int
+    Attributes:
+        start, end: the characters that it replaces; equal if it is inserted.
+        raw, kind, is_break: as in `Token`.
+        has_space_before, has_space_after: as in `Element`, on the outer side of a tag.
+        is_alone: whether it is inserted and encloses nothing, so that it has these spaces, too.
+    """
+
+    start: int
+    end: int
     raw: str
     kind: Kind
-    is_break: bool
-    is_glued: bool
+    is_break: bool = False
     has_space_before: bool = False
     has_space_after: bool = False
+    is_alone: bool = False
 
 
 def _placed_tags(
-    line: MarkedLine, spans: Sequence[Span], places: Mapping[Span, Span], moved: Collection[int]
+    line: MarkedLine, spans: Sequence[Span], places: Mapping[Span, Span]
 ) -> Iterator[_PlacedTag]:
-    """Yield the tags in order, except those of kept elements that have a place."""
+    """Yield the tags; those at the same place are in order."""
     children: dict[int, list[int]] = {}
     for index in sorted(range(len(spans)), key=lambda index: (*spans[index], index)):
         element = line.elements[index]
-        is_text = element.kept and (element.start, element.end) in places
-        if not is_text or index in moved:
-            children.setdefault(element.parent, []).append(index)
+        children.setdefault(element.parent, []).append(index)
+        place = places.get((element.start, element.end)) if element.kept else None
+        if place and place != spans[index]:  # it is elsewhere, as a mark
+            yield _PlacedTag(*place, "", "mark")
     stack = [(index, False) for index in reversed(children.get(ROOT, []))]
     while stack:
         index, is_end = stack.pop()
         element, (start, end) = line.elements[index], spans[index]
+        spaces = element.has_space_before, element.has_space_after
         is_empty = element.start == element.end
         if is_end:
+            spaces = False, spaces[1]
             yield _PlacedTag(
-                end,
-                element.closing,
-                "closing",
-                element.is_break,
-                element.is_closing_glued,
-                has_space_after=is_empty and element.has_space_after,
+                end, end, element.closing, "closing", element.is_break, *spaces, is_empty
             )
-            continue
-        is_mark = bool(element.kept) or not element.closing
-        yield _PlacedTag(
-            start,
-            element.kept or element.opening,
-            "mark" if is_mark else "opening",
-            element.is_break,
-            element.is_opening_glued,
-            has_space_before=(is_mark or is_empty) and element.has_space_before,
-            has_space_after=is_mark and element.has_space_after,
-        )
-        if not is_mark:
+        elif element.kept or not element.closing:
+            raw, is_alone = element.kept or element.opening, start == end
+            yield _PlacedTag(start, end, raw, "mark", element.is_break, *spaces, is_alone)
+        else:
+            spaces = spaces[0], False
+            yield _PlacedTag(
+                start, start, element.opening, "opening", element.is_break, *spaces, is_empty
+            )
             stack.append((index, True))
             stack.extend((child, False) for child in reversed(children.get(index, [])))
 
 
-def _in_gaps(tags: Iterator[_PlacedTag], translation: str) -> Iterator[list[_PlacedTag]]:
-    """Yield the tags that have at most spaces between them."""
-    gap: list[_PlacedTag] = []
-    for tag in tags:
-        if gap and translation[gap[-1].place : tag.place].strip(_BLANKS):
-            yield gap
-            gap = []
-        gap.append(tag)
-    if gap:
-        yield gap
-
-
-def _gap(translation: str, start: int, end: int) -> Span:
+def _gap(translation: str, place: int) -> Span:
     """Return where the spaces around a place begin and end."""
+    start = end = place
     while start > 0 and translation[start - 1] in _BLANKS:
         start -= 1
     while end < len(translation) and translation[end] in _BLANKS:
@@ -167,9 +135,8 @@ def _is_glued(tags: Sequence[_PlacedTag], translation: str, start: int, end: int
     """Return whether tags stand for the space between two words, as they do in the line."""
     return (
         translation[start:end] == " "
-        and start > 0
-        and end < len(translation)
-        and all(tag.is_glued for tag in tags)
+        and 0 < start < end < len(translation)
+        and not any(tag.has_space_before or tag.has_space_after for tag in tags)
         and separate(
             ((tag.kind, tag.is_break) for tag in tags),
             translation[max(0, start - 2) : start],
@@ -180,13 +147,13 @@ def _is_glued(tags: Sequence[_PlacedTag], translation: str, start: int, end: int
 
 def _spaced(tag: _PlacedTag, translation: str, is_open: bool) -> str:
     """Return a tag with the spaces that the line has next to it and the translation has not."""
-    before = translation[tag.place - 1 : tag.place] if tag.place else " "
-    after = translation[tag.place : tag.place + 1] or " "
+    before = translation[tag.start - 1 : tag.start] if tag.start else " "
+    after = translation[tag.start : tag.start + 1] or " "
     # As read: a space before a mark before punctuation is no space of the text.
-    is_of_word = translation[tag.place + 1 : tag.place + 2].isalnum()  # as in `.png`
+    is_of_word = translation[tag.start + 1 : tag.start + 2].isalnum()  # as in `.png`
     is_before_punctuation = is_closing(after) and not (is_open or is_of_word)
     is_at_end = (after in _BLANKS or is_before_punctuation) and before not in _BLANKS
     is_at_start = before in _BLANKS and after not in _BLANKS
-    space_before = " " if tag.has_space_before and is_at_end else ""
-    space_after = " " if tag.has_space_after and is_at_start else ""
+    space_before = " " * (tag.is_alone and tag.has_space_before and is_at_end)
+    space_after = " " * (tag.is_alone and tag.has_space_after and is_at_start)
     return f"{space_before}{tag.raw}{space_after}"

@@ -14,7 +14,7 @@ from tests.unit.spans.lines import marked_lines
 def placed(line: str, target: str, links: list[tuple[int, int]]) -> list[str]:
     """Return the text that each element encloses."""
     read = read_markup(line, "xml")
-    spans, _ = project(read.elements, (read.text, target), links, {})
+    spans = project(read.elements, (read.text, target), links, {})
     return [target[start:end] for start, end in spans]
 
 
@@ -77,7 +77,7 @@ def test_spans_are_within_their_parents_and_apart_from_their_siblings(
     if all(counts):
         words = (st.integers(0, count - 1) for count in counts)
         links = data.draw(st.lists(st.tuples(*words), max_size=8))
-    spans, _ = project(read.elements, (read.text, target), links, {})
+    spans = project(read.elements, (read.text, target), links, {})
     for index, (element, span) in enumerate(zip(read.elements, spans, strict=True)):
         parent = (0, len(target)) if element.parent == ROOT else spans[element.parent]
         assert parent[0] <= span[0] <= span[1] <= parent[1]
