@@ -9,6 +9,8 @@ from typing import Any
 
 from sacrebleu.metrics.base import Metric, Score, Signature
 
+from nmtkit.config.metrics import MetricInfo
+from nmtkit.evaluation import metric
 from nmtkit.evaluation.metric import Result, Statistics
 from nmtkit.version import __version__
 
@@ -19,6 +21,31 @@ class SummedScore(Score):
     def __init__(self, name: str, score: float, details: str, figures: Mapping[str, Any]) -> None:
         super().__init__(name, score)
         self.details, self.figures = details, figures
+
+
+def summed_metric(
+    info: MetricInfo,
+    name: str,
+    count: Callable[[Iterable[str], Sequence[Sequence[str]]], Statistics],
+    score: Callable[[Sequence[int | float]], Result],
+    marks: Mapping[str, str],
+) -> metric.Metric:
+    """Return a metric of sums over lines.
+
+    Args:
+        info: its properties.
+        name, count, score: see `SummedMetric`.
+        marks: entries of its signature.
+    """
+    scorer = SummedMetric(name, count, score)
+    return metric.Metric(
+        name=name,
+        is_higher_better=info.is_higher_better,
+        scorer=scorer,
+        line_scorer=scorer,
+        marks=marks,
+        describe=describe,
+    )
 
 
 def describe(score: SummedScore) -> tuple[str, Mapping[str, Any]]:

@@ -16,8 +16,9 @@ import json
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from nmtkit.errors import DataError
@@ -29,6 +30,7 @@ _COMMENT = re.compile("#(?: |$)")
 _FORM = "a line is a source term, a tab and a target term, or alternatives with '|' between them"
 _TARGET_PART = re.compile(r"\\[|\\]|[|]|[^|\\]+|\\")
 _HASH_DIGITS = 8
+_NUM_PREPARED = 10_000
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,17 @@ class Glossary:
         """Return a short hash of the terms, whatever the order of the file's lines."""
         entries = sorted((*key, "", *sorted(targets)) for key, targets in self._targets.items())
         return hashlib.sha256(json.dumps(entries).encode()).hexdigest()[:_HASH_DIGITS]
+
+
+def target_finder(*, is_case_sensitive: bool) -> Callable[[tuple[str, ...], str], list[Term]]:
+    """Return a function that finds target terms in a text, and prepares them once."""
+
+    @lru_cache(_NUM_PREPARED)
+    def glossary_of(targets: tuple[str, ...]) -> Glossary:
+        entries = [(one, (one,)) for one in targets]
+        return Glossary(entries, is_case_sensitive=is_case_sensitive)
+
+    return lambda targets, text: glossary_of(targets).find(text)
 
 
 def without_overlaps(terms: Iterable[Term], spans: Sequence[tuple[int, int]]) -> list[Term]:

@@ -9,7 +9,7 @@ before it.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
@@ -21,7 +21,7 @@ from torch import Tensor
 from nmtkit.config.translation import ConstraintsConfig
 from nmtkit.decoding.answers import Answer, PlacedSpan, Request, Translation
 from nmtkit.errors import DataError
-from nmtkit.spans.edges import Span
+from nmtkit.spans.edges import Span, words_within
 from nmtkit.spans.markup import MarkedLine, read_markup
 from nmtkit.spans.phrases import RequiredPhrases, Requirement, WordEdges
 from nmtkit.spans.projection import ROOT, Element
@@ -127,7 +127,9 @@ class SpanKeeper:
             ids: its ids, the end symbol last.
             weights: (T, S), the attention of a free translation.
         """
-        pieces = words_of_pieces(self._codec.source, ids[:-1], words_of(text), text)
+        words = word_spans(text)
+        ranges = words_of_pieces(self._codec.source, ids[:-1], words_of(text), text)
+        pieces = [(one.start, one.stop) for one in ranges]
         groups: dict[tuple[bool, tuple[str, ...]], list[Required]] = {}
         for one in required:
             groups.setdefault((one.is_exact, one.texts), []).append(one)
@@ -135,16 +137,15 @@ class SpanKeeper:
         for (is_exact, texts), own in groups.items():
             phrases = tuple(phrase for one in texts for phrase in self._phrases(one))
             if phrases:
-                places = sorted(_attended(weights, pieces, text, one) for one in own)
-                longer = min(map(len, phrases)) - max(
-                    1, round(sum(n for _, n in places) / len(own))
-                )
+                parts = (words_within(words, one.start, one.end) for one in own)
+                attended = (words_within(pieces, part.start, part.stop) for part in parts)
+                places = sorted(_attended(weights, one) for one in attended)
+                mean_length = max(1, round(sum(n for _, n in places) / len(own)))
                 starts = tuple(start for start, _ in places)
-                glued = zip(*(one.is_glued for one in own), strict=True)
-                before, after = map(any, glued)
-                is_glued = before, after
-                found.append(Requirement(phrases, starts, longer, is_exact, is_glued))
-        return [replace(one, is_exact=one.is_exact and not _is_within(one, found)) for one in found]
+                longer = min(map(len, phrases)) - mean_length
+                before, after = map(any, zip(*(one.is_glued for one in own), strict=True))
+                found.append(Requirement(phrases, starts, longer, is_exact, (before, after)))
+        return [self._with_inner(one, found) for one in found]
 
     def constraint(
         self,
@@ -249,6 +250,27 @@ class SpanKeeper:
             )
         )
 
+    def _with_inner(self, one: Requirement, others: Sequence[Requirement]) -> Requirement:
+        """Return a requirement that a search also finds within others, such as `12` in `12,5`."""
+        around = [other for other in others if other is not one and _contains(other, one)]
+        starts = [*one.starts]
+        for other in around:
+            starts += other.starts * min(self._count(one, phrase) for phrase in other.phrases)
+        is_exact = one.is_exact and not around
+        return replace(one, starts=tuple(sorted(starts)), is_exact=is_exact)
+
+    def _count(self, one: Requirement, ids: Sequence[int]) -> int:
+        """Return how often a search finds a requirement in ids; see `RequiredPhrases`."""
+        before, after = (self._edges[2 * is_glued :][:2] for is_glued in one.is_glued)
+        found = set()
+        for phrase, start in _places(one, ids):
+            stop = start + len(phrase)
+            grows_before = start > 0 and before[1][ids[start - 1]] and before[0][phrase[0]]
+            grows_after = stop < len(ids) and after[0][ids[stop]] and after[1][phrase[-1]]
+            if not (grows_before or grows_after):
+                found.add(stop)
+        return len(found)
+
     def _written(self, request: SpanRequest, translation: Translation) -> Translation:
         required, marked = request.required, request.marked
         if marked.elements and not marked.text.strip():
@@ -267,8 +289,12 @@ class SpanKeeper:
                 if place is not None
             }
             text = write_markup(_with_marks(marked, missing), text, translation.alignment, spans)
-        if missing and not marked.is_escaped:
-            now = self._finder.in_translation(required, text).places
+            plain = read_markup(text, self._markup).text if marked.is_escaped else text
+            own = [
+                replace(one, texts=(marked.text[one.start : one.end],)) if one.is_exact else one
+                for one in required
+            ]
+            now = self._finder.in_translation(own, plain).places
             places = tuple(new if old else None for new, old in zip(now, places, strict=True))
         placed = tuple(
             PlacedSpan(one.kind, (one.start, one.end), place)
@@ -277,24 +303,11 @@ class SpanKeeper:
         return replace(translation, text=text, placed=placed)
 
 
-def _attended(
-    weights: Tensor, pieces: Sequence[range], text: str, required: Required
-) -> tuple[int, int]:
-    """Return where the attention to a part of the source begins, and for how many positions."""
-    words = [
-        index
-        for index, (start, end) in enumerate(word_spans(text))
-        if start < required.end and required.start < end
-    ]
-    own = [
-        place
-        for place, one in enumerate(pieces)
-        if words and one.start <= words[-1] and words[0] < one.stop
-    ]
-    rows = weights[:-1, own].sum(1) if own and len(weights) > 1 else torch.zeros(1)
-    best = int(rows.argmax())
-    first = last = best
-    threshold = float(rows[best]) * _ATTENDED
+def _attended(weights: Tensor, pieces: range) -> tuple[int, int]:
+    """Return where the attention to pieces of the source begins, and for how many positions."""
+    rows = weights[:-1, pieces.start : pieces.stop].sum(1).tolist() or [0.0]
+    first = last = rows.index(max(rows))
+    threshold = rows[first] * _ATTENDED
     while first > 0 and rows[first - 1] >= threshold:
         first -= 1
     while last + 1 < len(rows) and rows[last + 1] >= threshold:
@@ -302,16 +315,18 @@ def _attended(
     return first, last + 1 - first
 
 
-def _is_within(one: Requirement, others: Iterable[Requirement]) -> bool:
-    """Return whether a phrase is part of another requirement's."""
-    return any(
-        inner == outer[start : start + len(inner)]
-        for other in others
-        if other is not one
-        for inner in one.phrases
-        for outer in other.phrases
-        for start in range(len(outer))
-    )
+def _contains(other: Requirement, one: Requirement) -> bool:
+    """Return whether a phrase of another requirement has one of a requirement as its part."""
+    return any(True for ids in other.phrases for _ in _places(one, ids))
+
+
+def _places(one: Requirement, ids: Sequence[int]) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Yield the phrases of a requirement in ids, each with its beginning."""
+    for phrase in one.phrases:
+        if {*phrase} <= {*ids}:
+            for start in range(len(ids) - len(phrase) + 1):
+                if tuple(ids[start : start + len(phrase)]) == phrase:
+                    yield phrase, start
 
 
 def _with_raw(

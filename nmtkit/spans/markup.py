@@ -97,7 +97,7 @@ class Structure:
 
     Attributes:
         is_well_formed: whether every opening and closing tag has its partner.
-        tags: all tags and marks in order.
+        tags: all tags and marks in order; a reference to a space is none.
         nesting: each element and mark after its parent, sorted; "" for the line.
     """
 
@@ -177,7 +177,11 @@ def structure(line: str, language: str) -> Structure:
     """Return the markup of a line without its text; see `read_markup`."""
     tokens = list(tokens_of(line, MARKUPS[language]))
     partners = partners_of(tokens)
-    tags = [index for index, token in enumerate(tokens) if token.kind != "text"]
+    tags = [
+        index
+        for index, token in enumerate(tokens)
+        if token.kind != "text" and not (token.raw[0] == "&" and token.is_break)  # a space
+    ]
     parents = _parents_of(partners)
     nesting = [
         ("" if parents[index] == ROOT else tokens[parents[index]].raw, tokens[index].raw)

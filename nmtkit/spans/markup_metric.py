@@ -14,7 +14,7 @@ WellFormed: lines in which every tag has its partner, among those with such a re
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from nmtkit.config.metrics import MetricInfo, MetricsConfig
@@ -46,27 +46,16 @@ class Share:
 def make_markup_metrics(info: MetricInfo, config: MetricsConfig) -> list[Metric]:
     """Return the metrics Structure, Spans and WellFormed."""
     # Only making a metric imports sacreBLEU.
-    from nmtkit.evaluation.summed_metric import SummedMetric, describe
+    from nmtkit.evaluation.summed_metric import summed_metric
 
     def plain_text(line: str) -> str:
         return read_markup(line, config.markup).text
 
-    scorers = [
-        SummedMetric(one.label, partial(_count, one, config.markup), partial(_score, one))
-        for one in SHARES
-    ]
-    return [
-        Metric(
-            name=scorer.name,
-            is_higher_better=info.is_higher_better,
-            scorer=scorer,
-            line_scorer=scorer,
-            marks={"markup": config.markup},
-            text_of=plain_text,
-            describe=describe,
-        )
-        for scorer in scorers
-    ]
+    marks, metrics = {"markup": config.markup}, []
+    for one in SHARES:
+        count, score = partial(_count, one, config.markup), partial(_score, one)
+        metrics.append(summed_metric(info, one.label, count, score, marks))
+    return [replace(one, text_of=plain_text) for one in metrics]
 
 
 def markup_warnings(texts: Texts, config: MetricsConfig) -> Iterator[str]:

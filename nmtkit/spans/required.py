@@ -15,7 +15,7 @@ from nmtkit.config.translation import ConstraintsConfig
 from nmtkit.decoding.answers import Request
 from nmtkit.errors import DataError
 from nmtkit.spans.edges import Span
-from nmtkit.spans.glossary import Glossary, Term, without_overlaps
+from nmtkit.spans.glossary import Glossary, Term, target_finder, without_overlaps
 from nmtkit.spans.markup import MarkedLine
 from nmtkit.spans.placeholders import compile_patterns, find_placeholders
 from nmtkit.storage.json_data import JsonError, decode
@@ -89,6 +89,7 @@ class Finder:
         self._normalize = normalize
         self._kinds = config.placeholder_kinds
         self._patterns = compile_patterns(config.placeholder_pattern)
+        self._find_targets = target_finder(is_case_sensitive=config.glossary_case)
         self._glossary = None
         if config.glossary:
             path, is_case_sensitive = Path(config.glossary), config.glossary_case
@@ -148,14 +149,11 @@ class Finder:
             groups.setdefault((not one.is_exact, one.texts), []).append(index)
         places: list[Span | None] = [None] * len(required)
         claimed: list[Span] = []
-        is_met, is_case_sensitive = True, self._config.glossary_case
+        is_met = True
         ordered = sorted(groups.items(), key=lambda group: (group[0][0], -len(group[0][1][0])))
         for (is_term, texts), indices in ordered:
             if is_term:
-                own = Glossary(
-                    [(one, (one,)) for one in texts], is_case_sensitive=is_case_sensitive
-                )
-                found = [(one.start, one.end) for one in own.find(text)]
+                found = [(one.start, one.end) for one in self._find_targets(texts, text)]
             else:
                 glued = zip(*(required[index].is_glued for index in indices), strict=True)
                 found = list(_occurrences(text, texts[0], *map(any, glued)))

@@ -269,9 +269,10 @@ def _is_not_translated(attributes: str, markup: Markup) -> bool:
 
 def _reference(found: re.Match[str], markup: Markup) -> Token:
     text = _referenced(found, markup)
-    # What an unknown reference stands for is known at least if it is a space of HTML.
+    # What an unknown reference stands for is known at least if it is a space of HTML. Models read
+    # all spaces alike, so a reference to one is kept as a mark between words.
     is_space = (text or html5.get(f"{found['name']};", "")).isspace()
-    is_character = bool(text) and not (is_space and text.isascii())
+    is_character = text and not is_space
     if is_character and not any(unicodedata.category(one) in ("Cc", "Cs") for one in text):
         return Token("text", *found.span(), found[0], text)
     return Token("mark", *found.span(), found[0], is_break=is_space)

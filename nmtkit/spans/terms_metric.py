@@ -8,14 +8,15 @@ without any, nothing is missing. References do not count.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, partial
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from nmtkit.config.metrics import MetricInfo, MetricsConfig
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.evaluation.metric import Metric, Result, Statistics, marks_of_test_set
 from nmtkit.evaluation.texts import Text, Texts
-from nmtkit.spans.glossary import Glossary
+from nmtkit.spans.glossary import Glossary, target_finder
 
 Targets = tuple[str, ...]
 """The target terms that may translate a source term."""
@@ -28,25 +29,16 @@ def make_terms_metric(info: MetricInfo, config: MetricsConfig) -> list[Metric]:
         ConfigError, DataError: see `Glossary.read`.
     """
     # Only making a metric imports sacreBLEU.
-    from nmtkit.evaluation.summed_metric import SummedMetric, describe
+    from nmtkit.evaluation.summed_metric import summed_metric
 
     glossary = Glossary.read(Path(config.glossary), is_case_sensitive=config.glossary_case)
-    scorer = SummedMetric(info.label, _count, _score)
-    return [
-        Metric(
-            name=info.label,
-            is_higher_better=info.is_higher_better,
-            scorer=scorer,
-            line_scorer=scorer,
-            marks={
-                "glossary": glossary.fingerprint(),
-                "case": "mixed" if config.glossary_case else "lc",
-                **marks_of_test_set(config),
-            },
-            describe=describe,
-            replace=partial(_counted, glossary, config.glossary),
-        )
-    ]
+    marks = {
+        "glossary": glossary.fingerprint(),
+        "case": "mixed" if config.glossary_case else "lc",
+        **marks_of_test_set(config),
+    }
+    metric = summed_metric(info, info.label, _count, _score, marks)
+    return [replace(metric, replace=partial(_counted, glossary, config.glossary))]
 
 
 def _counted(glossary: Glossary, path: str, texts: Texts, on_score: Callable[[], object]) -> Texts:
@@ -69,15 +61,12 @@ def _counted(glossary: Glossary, path: str, texts: Texts, on_score: Callable[[],
             "glossary whose first column is of the language of --source"
         )
 
-    @cache
-    def target_terms(targets: Targets) -> Glossary:
-        entries = [(target, [target]) for target in targets]
-        return Glossary(entries, is_case_sensitive=glossary.is_case_sensitive)
+    find_targets = target_finder(is_case_sensitive=glossary.is_case_sensitive)
 
     def counts(line: str, demand: Counter[Targets]) -> str:
         on_score()
         found = sum(
-            min(number, len(target_terms(targets).find(line))) for targets, number in demand.items()
+            min(number, len(find_targets(targets, line))) for targets, number in demand.items()
         )
         return f"{found} {demand.total()}"
 

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, fields
+from dataclasses import astuple, fields, replace
 from functools import cache, partial
 
 from nmtkit.config.metrics import MetricInfo, MetricsConfig
@@ -48,7 +48,7 @@ def make_bracket_metrics(info: MetricInfo, config: MetricsConfig) -> list[Metric
         ConfigError, DataError: see `parameters_of`.
     """
     # Only making a metric imports sacreBLEU.
-    from nmtkit.evaluation.summed_metric import SummedMetric, describe
+    from nmtkit.evaluation.summed_metric import summed_metric
 
     def words(line: str) -> str:
         return " ".join(leaves(line, parameters))
@@ -56,19 +56,10 @@ def make_bracket_metrics(info: MetricInfo, config: MetricsConfig) -> list[Metric
     parameters = parameters_of(config.prm)
     # Each pair of trees is compared once for both metrics.
     count = partial(_count, parameters, cache(partial(compare, parameters=parameters)))
-    f1 = SummedMetric("F1", count, partial(_score, parameters.cutoff_length))
-    return [
-        Metric(
-            name=scorer.name,
-            is_higher_better=info.is_higher_better,
-            scorer=scorer,
-            line_scorer=scorer,
-            marks=_signature_entries(parameters),
-            text_of=words,
-            describe=describe,
-        )
-        for scorer in (f1, SummedMetric("strict F1", count, _score_strictly))
-    ]
+    marks = _signature_entries(parameters)
+    f1 = summed_metric(info, "F1", count, partial(_score, parameters.cutoff_length), marks)
+    strict = summed_metric(info, "strict F1", count, _score_strictly, marks)
+    return [replace(one, text_of=words) for one in (f1, strict)]
 
 
 def _count(

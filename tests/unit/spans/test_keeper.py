@@ -26,6 +26,7 @@ from nmtkit.decoding.answers import Answer, PlacedSpan, Request, Translation
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import DataError
 from nmtkit.spans import placeholders
+from nmtkit.spans.keeper import SpanKeeper
 from nmtkit.spans.markup import structure
 from nmtkit.text.codec import TextCodec
 from tests.conversions import random_model, separate_codec, shared_codec
@@ -116,6 +117,23 @@ def test_the_search_writes_placeholders_itself(make_codec: Any, beam: int) -> No
         assert_kept(line, answer)
         if "\uff11" not in line:  # a digit that is normalised
             assert all(one.target for one in answer.translation.placed)
+
+
+@pytest.mark.parametrize("line", ["the cat 12 sat 12,5 mats", "12 dogs 12,5 3,12.1 and 12"])
+def test_a_number_within_another_one_is_searched_for(line: str) -> None:
+    (answer,) = answers_to(TRANSLATOR, [Request(line)])
+    assert_kept(line, answer)
+    assert all(one.target for one in answer.translation.placed)
+
+
+def test_positions_count_the_placeholders_that_were_inserted() -> None:
+    keeper = SpanKeeper(XML, shared_codec(), is_sampled=False)
+    line = "{a} the <b>&amp;</b> \uff11 12"
+    links = ((1, 0), (2, 1), (3, 2), (4, 3))
+    translation = Translation("the & 1 12", 0.0, 0.0, (), alignment=links)
+    found = keeper.write(Answer(keeper.read(Request(line), 1), translation), keep_links=False)
+    assert found.translation.text == line
+    assert [one.target for one in found.translation.placed] == [None, (10, 11), (12, 14)]
 
 
 def test_a_line_alone_is_translated_as_in_a_batch() -> None:

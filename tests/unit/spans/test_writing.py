@@ -93,6 +93,8 @@ EXAMPLES: list[Example] = [
     {"line": "a<br/>b c", "links": "0-0 1-1 2-2", "output": "\u6211<br/>\u7528\u6237"},
     {"line": "<li>a</li><li>b c</li>", "links": "0-0 1-1 2-2", "output": "<li>X</li><li>Y Z</li>"},
     # References.
+    {"line": "10&nbsp;km <b>a</b>", "links": "0-0 1-1 2-2", "output": "10&nbsp;km <b>X</b>"},
+    {"line": "a &nbsp; b&#160;!", "links": "0-0 1-1", "output": "X &nbsp; Y&#160;!"},
     {"line": "&quot;a&quot; <b>b</b> < c", "links": "0-0 1-1 3-3",
      "output": "&quot;X&quot; <b>Y</b> &lt; Z&amp;>"},
     {"line": "&gt; &#65; a", "links": "", "output": "A &gt;"},
@@ -199,7 +201,7 @@ def test_a_place_is_never_broken(line: str, translation: str, data: st.DataObjec
 @pytest.mark.parametrize(
     "line",
     [
-        "<b>" * 4_000 + "x" + "</b>" * 4_000,
+        "<b>w <x/>" * 10_000 + "</b>" * 10_000,
         "<b><i>" * 1_000 + "x</b></i>" * 1_000,
         "<x/>" * 4_000,
         "<b>x</b> " * 500,
