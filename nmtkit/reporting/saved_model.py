@@ -26,6 +26,7 @@ from nmtkit.storage.model_description import (
     ancestors,
     describe_model,
     identify,
+    stored_aligning_attention,
 )
 from nmtkit.storage.run_folder import RunFolder, find_model, is_run
 from nmtkit.text.codec import TextCodec, Vocabulary
@@ -91,7 +92,7 @@ def describe_folder(path: Path, check: bool, as_json: bool) -> Iterable[str]:
         path: the folder of any of them, or `best` or `last` of a run.
         check: compare every file of a dataset with its hash.
         as_json: describe a model in one line of JSON: the content of its manifest.json, config.toml
-            and codec.json.
+            and codec.json, and the attention that `nmtkit align --choose-layer` stored.
 
     Raises:
         ConfigError: `check` or `as_json` has no effect on the folder.
@@ -117,6 +118,11 @@ def _describe_model_or_run(path: Path, as_json: bool) -> list[str]:
     described = describe_model(folder)
     identity = identify(folder, described.manifest)
     run = _read_run(RunFolder(path)) if is_run(path) else None
+    num_layers = described.recipe.model.decoder_layers
+    stored = stored_aligning_attention(folder, num_layers)
+    aligning = (
+        {} if stored is None else {"layer": stored.layer + 1, "is_shifted": stored.is_shifted}
+    )
     if as_json:
         content = {
             **({} if run is None else {"run": run.to_json()}),
@@ -124,10 +130,16 @@ def _describe_model_or_run(path: Path, as_json: bool) -> list[str]:
             "manifest": described.manifest,
             "config": described.recipe,
             "codec": described.codec.description,
+            **({"aligning_attention": aligning} if aligning else {}),
         }
         return [json.dumps(encode(content))]
     of_run = [] if run is None else [*run.lines(), aligned("model", printable(str(folder)))]
-    return [*of_run, *_model_lines(described, str(identity["sha256"]))]
+    of_model = [*_model_lines(described, str(identity["sha256"]))]
+    if stored:
+        step = "reads" if stored.is_shifted else "predicts"
+        where = f"layer {stored.layer + 1} of {num_layers}, by the step that {step} a word"
+        of_model.append(aligned("alignments", f"decoder {where}, as align --choose-layer stored"))
+    return [*of_run, *of_model]
 
 
 def _check_format(folder: Path) -> None:

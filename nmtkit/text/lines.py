@@ -385,7 +385,7 @@ def _skip_line(stream: BinaryIO, where: str) -> None:
 def _too_long_error(where: str, max_bytes: int) -> DataError:
     return DataError(
         f"{where}: a line of more than {mebibytes(max_bytes)}; break it into several lines, or "
-        "remove it"
+        "make it blank, with its line in parallel text and links"
     )
 
 

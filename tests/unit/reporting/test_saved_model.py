@@ -14,12 +14,18 @@ from safetensors import safe_open
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import loads, read_text
+from nmtkit.config.training import AligningAttention
 from nmtkit.errors import ConfigError, DamagedError, ResourceError
 from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.reporting.saved_model import describe_folder
 from nmtkit.storage.durable import new_folder
 from nmtkit.storage.manifest import Json
-from nmtkit.storage.model_description import TENSORS, describe_model, line_of_descent
+from nmtkit.storage.model_description import (
+    TENSORS,
+    describe_model,
+    line_of_descent,
+    store_aligning_attention,
+)
 from nmtkit.storage.model_folder import write_model
 from nmtkit.storage.run_folder import RunFolder, find_model
 from nmtkit.text.closed_words import Words
@@ -158,6 +164,14 @@ def test_json_is_the_content_of_the_files(tmp_path: Path) -> None:
     recipe = loads(read_text(folder / "config.toml"), TrainRecipe, "config.toml")
     assert found["config"] == json.loads(json.dumps(asdict(recipe)))
     assert found["codec"] == json.loads((folder / "codec" / "codec.json").read_text("utf-8"))
+
+
+def test_the_layer_that_aligns_is_shown_if_it_was_chosen(tmp_path: Path) -> None:
+    folder = model_with(tmp_path / "model", {})
+    store_aligning_attention(folder, AligningAttention(3, None, True))
+    expected = "decoder layer 4 of 6, by the step that reads a word, as align --choose-layer stored"
+    assert value(folder, "alignments") == expected
+    assert as_json(folder)["aligning_attention"] == {"layer": 4, "is_shifted": True}
 
 
 # ------------------------------------------------------------------------------------ descent
