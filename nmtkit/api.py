@@ -244,7 +244,11 @@ class Translator:
             warnings.warn(message, stacklevel=3)
 
     def translate(
-        self, lines: Iterable[str], *, target_prefixes: Iterable[str] | None = None
+        self,
+        lines: Iterable[str],
+        *,
+        target_prefixes: Iterable[str] | None = None,
+        target_lang: str = "",
     ) -> "list[Translation]":
         """Translate lines; return the best translation of each, in order.
 
@@ -253,6 +257,7 @@ class Translator:
         Args:
             lines: the lines; a blank one has a blank translation.
             target_prefixes: the beginning of each translation; "" = any. None = any for all.
+            target_lang: language of the translations; "" = that of the loaded settings.
 
         Raises:
             DataError: a line is malformed, or too long and `on_too_long` is "error"; no
@@ -265,7 +270,10 @@ class Translator:
         if target_prefixes is not None:
             prefixes = _lines(target_prefixes, "target_prefixes")
         _check_equal_lengths(sources, prefixes, "lines", "target_prefixes")
-        requests = [*map(Request, sources, prefixes)]
+        requests = [
+            Request(source, prefix, target_lang=target_lang)
+            for source, prefix in zip(sources, prefixes, strict=True)
+        ]
         with self._lock:
             self._warnings.clear()
             results = [*self._translator.answer_all([(1, requests)])]
@@ -294,8 +302,13 @@ class Translator:
         """
         from nmtkit.decoding.scorer import line_names
 
-        max_tokens = self._recipe.translation.max_tokens
-        scoring = ScoringConfig(max_length=max_length, max_tokens=max_tokens)
+        own = self._recipe.translation
+        scoring = ScoringConfig(
+            max_length=max_length,
+            max_tokens=own.max_tokens,
+            source_lang=own.source_lang,
+            target_lang=own.target_lang,
+        )
         config = _checked(ScoreRecipe(scoring=scoring), {}).scoring
         pairs = _lines(sources, "sources"), _lines(targets, "targets")
         _check_equal_lengths(*pairs, "sources", "targets")

@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from nmtkit.config.setting import common, setting
+from nmtkit.config.setting import DirectionConfig, common, setting
 
 
 @dataclass(frozen=True, kw_only=True)
-class ViewConfig:
+class ViewConfig(DirectionConfig):
     """Input and output."""
 
     format: str = common(

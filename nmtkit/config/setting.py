@@ -67,7 +67,24 @@ class PrecisionConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class InferenceConfig(PrecisionConfig):
+class DirectionConfig:
+    """The direction of a model that has several."""
+
+    target_lang: str = common(
+        "",
+        "Language of the translations, such as sv, of a model that has several.",
+        metavar="LANG",
+    )
+    source_lang: str = setting(
+        "",
+        "Language of the source, of a model with directions; required by `preprocess "
+        "--source-symbols`.",
+        metavar="LANG",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class InferenceConfig(PrecisionConfig, DirectionConfig):
     """Batches in translation and scoring."""
 
     max_tokens: int = common(

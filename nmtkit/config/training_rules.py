@@ -70,6 +70,14 @@ def training_problems(recipe: TrainRecipe) -> Iterator[Problem]:
             f"ema_decay ({decay}) is the part of the average that an update keeps, so at least "
             f"{MIN_EMA_DECAY}; give {1 - decay:g} to keep all but {decay}",
         )
+    temperature = recipe.training.sampling_temperature
+    if temperature < 1:
+        yield Problem(
+            ("sampling_temperature",),
+            f"sampling_temperature ({temperature}) is T in n^(1/T), so below 1 it would give large "
+            f"directions even more than their size; give at least 1, such as 5, or "
+            f"{1 / temperature if temperature else 1000:g} if the other toolkit's is 1/T",
+        )
     yield from _drawn("noise", recipe.training.noise, "modifier", MODIFIERS)
     yield from _drawn("annotate", recipe.training.annotate, "kind", ANNOTATIONS)
     yield from _guided_alignment(recipe)

@@ -319,6 +319,7 @@ class Dataset:
         codec: the codec that made the ids.
         train: the shards of the training pairs.
         num_train_pairs: training pairs of all shards.
+        weights: per corpus, see `Contents`.
         has_links: whether the training pairs have word alignments.
         valid: validation pairs for the validation loss, without empty or too long ones.
         valid_source, valid_target: the whole validation text, unchanged.
@@ -333,6 +334,7 @@ class Dataset:
     codec: TextCodec
     train: Shards
     num_train_pairs: int
+    weights: Sequence[float]
     has_links: bool
     valid: Pairs
     valid_source: list[str]
@@ -390,6 +392,7 @@ class Dataset:
             codec=codec,
             train=train,
             num_train_pairs=sum(map(sum, contents.shards)),
+            weights=contents.weights,
             has_links=contents.has_links,
             valid=open_part(VALID, [(contents.valid_pairs, 1.0)], contents.has_valid_links),
             valid_source=_read_text(text_path(folder, "source"), contents.valid_lines),

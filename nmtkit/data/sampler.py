@@ -7,13 +7,13 @@ with the same updates as the uninterrupted run.
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmtkit.data.binary import SIDES, Contents, Dataset, Indices
+from nmtkit.data.binary import SIDES, Contents, Dataset, Indices, Pairs, Shards
 from nmtkit.errors import ConfigError
 from nmtkit.storage.json_data import decode
 
@@ -53,11 +53,52 @@ class Shard(Protocol):
         ...
 
 
+def with_temperature(dataset: Dataset, temperature: float) -> Dataset:
+    """Return a dataset whose directions have shares of the epoch proportional to n^(1/T).
+
+    The weights of a direction with n pairs, weights included, are multiplied by n^(1/T - 1), and
+    all by a number that keeps the size of the epoch.
+    Source: Arivazhagan et al. 2019, https://arxiv.org/abs/1907.05019, section 4.2.
+
+    Args:
+        dataset: with the weights of its texts.
+        temperature: T, at least 1.
+    """
+    if temperature == 1 or not dataset.directions:
+        return dataset
+    sizes = direction_pairs(dataset)
+    powers = {direction: size ** (1 / temperature) for direction, size in sizes.items()}
+    factor = math.fsum(sizes.values()) / math.fsum(powers.values())
+    weights = [
+        weight * factor * powers[direction] / sizes[direction]
+        for weight, direction in zip(dataset.weights, dataset.directions, strict=True)
+    ]
+
+    def open_shard(number: int) -> Pairs:
+        pairs = dataset.train[number]
+        sizes = (size for size, _ in pairs.weight_runs)
+        return replace(pairs, weight_runs=tuple(zip(sizes, weights, strict=True)))
+
+    return replace(dataset, weights=weights, train=Shards(open_shard, len(dataset.train)))
+
+
+def direction_pairs(dataset: Dataset) -> dict[str, float]:
+    """Return the training pairs of an epoch on average by direction, which weights multiply."""
+    found: dict[str, float] = {}
+    names = dataset.directions or [""] * len(dataset.weights)
+    for name, weight, number in zip(names, dataset.weights, _corpus_pairs(dataset), strict=True):
+        found[name] = found.get(name, 0.0) + weight * number
+    return found
+
+
 def epoch_pairs(dataset: Dataset) -> float:
     """Return the training pairs of an epoch on average, which weights multiply."""
-    contents = decode(Contents, dataset.manifest)
-    numbers = map(sum, zip(*contents.shards, strict=True))
-    return math.fsum(map(operator.mul, contents.weights, numbers))
+    return math.fsum(map(operator.mul, dataset.weights, _corpus_pairs(dataset)))
+
+
+def _corpus_pairs(dataset: Dataset) -> list[int]:
+    """Return the number of training pairs of each corpus."""
+    return [*map(sum, zip(*decode(Contents, dataset.manifest).shards, strict=True))]
 
 
 def epoch_tokens(dataset: Dataset, weigh: Callable[[float], float] = float) -> float:
@@ -69,7 +110,10 @@ def epoch_tokens(dataset: Dataset, weigh: Callable[[float], float] = float) -> f
     """
     texts = dataset.manifest["counts"]["corpora"]
     return max(
-        math.fsum(weigh(text.get("weight", 1.0)) * text[side]["tokens"] for text in texts)
+        math.fsum(
+            weigh(weight) * text[side]["tokens"]
+            for weight, text in zip(dataset.weights, texts, strict=True)
+        )
         for side in SIDES
     )
 

@@ -21,6 +21,7 @@ from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import batches_by_length
 from nmtkit.text.codec import TextCodec, Vocabulary
+from nmtkit.text.language_symbols import symbols_for, with_symbols
 from nmtkit.text.links import Link, words_of_pieces
 from nmtkit.text.words import words_of
 
@@ -87,10 +88,18 @@ class Aligner:
             links_config: how links are read and combined.
             config: batches and longest line.
             warn: takes one-line warnings of `answer_all`.
+
+        Raises:
+            ConfigError: a model does not have the languages.
         """
         self.models = models
         self._links_config = links_config
         self._warn = warn
+        languages = config.source_lang, config.target_lang
+        self._symbols = [
+            symbols_for(one.codec, *pair)
+            for one, pair in zip(models, (languages, languages[::-1]), strict=False)
+        ]
         num_positions = [one.model.config.longest_sequence for one in models]
         self._max_length = min(config.max_length, *num_positions)
         self._max_tokens = max_tokens_of(config, models[0].model.output_weight.device)
@@ -173,15 +182,23 @@ class Aligner:
     def _encode(self, pair: Pair, number: int) -> list[_EncodedPair]:
         """Return a pair as each model reads it; DataError if a line cannot be encoded."""
         found = []
-        for one, (source, target) in zip(
-            self.models, ((pair.source, pair.target), (pair.target, pair.source)), strict=False
+        directions = (pair.source, pair.target), (pair.target, pair.source)
+        for one, symbols, (source, target) in zip(
+            self.models, self._symbols, directions, strict=False
         ):
+            codec = one.codec
             try:
-                ids = one.codec.encode_source(source), one.codec.encode_target(target)
+                ids = (
+                    codec.encode_source(with_symbols(codec, source, symbols)),
+                    codec.encode_target(target),
+                )
             except DataError as error:
                 raise DataError(f"line {number}: {error}") from None
-            sides = zip((one.codec.source, one.codec.target), ids, (source, target), strict=True)
-            words = tuple(self._words(*side) for side in sides)
+            num_symbols = len(codec.source.encode(symbols)) if source.strip() else 0
+            words = (
+                [range(0)] * num_symbols + self._words(codec.source, ids[0][num_symbols:], source),
+                self._words(codec.target, ids[1], target),
+            )
             found.append(_EncodedPair(ids, words))
         return found
 

@@ -16,12 +16,14 @@ class Request:
         target_prefix: the forced prefix of its translations; "" = none.
         others: the other keys of a JSON line, which are passed through to the output; those of an
             earlier answer are not among them.
+        target_lang: language of its translations; "" = that of all lines.
         whole: where parts of the source begin and end that are not split.
     """
 
     source: str
     target_prefix: str = ""
     others: Mapping[str, Any] = field(default_factory=dict)
+    target_lang: str = ""
     whole: tuple[tuple[int, int], ...] = ()
 
     @property

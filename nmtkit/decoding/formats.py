@@ -68,9 +68,10 @@ def _text_request(line: str, _where: str) -> Request:
 
 
 def _json_request(line: str, where: str) -> Request:
-    values = read_object(line, REQUEST_KEYS, where)
+    keys = (*REQUEST_KEYS, "target_lang")
+    values = read_object(line, keys, where)
     check_schema(values, where)
-    texts = {key: values.pop(key, "") for key in REQUEST_KEYS}
+    texts = {key: values.pop(key, "") for key in keys}
     others = {key: value for key, value in values.items() if key not in ANSWER_KEYS}
     return Request(**texts, others=others)
 
@@ -189,6 +190,8 @@ def _object(answer: Answer, output: OutputConfig) -> dict[str, Any]:
     given = {"schema": SCHEMA, "source": request.source}
     if request.target_prefix:
         given["target_prefix"] = request.target_prefix
+    if request.target_lang:
+        given["target_lang"] = request.target_lang
     values = {**given, **request.others, **_values(answer.translation, output)}
     if output.n_best > 1:
         values["n_best"] = [_values(one, output) for one in answer.translation.n_best]

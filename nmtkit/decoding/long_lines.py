@@ -6,7 +6,7 @@ A line that is too long is split into parts, whose translations are joined, or i
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
@@ -15,9 +15,10 @@ from nmtkit.decoding.alignment import links, word_attention
 from nmtkit.decoding.answers import Answer, Request, Translation
 from nmtkit.decoding.forced import TokenLogProbs
 from nmtkit.decoding.search import Hypothesis
-from nmtkit.errors import DataError
+from nmtkit.errors import ConfigError, DataError
 from nmtkit.symbols import EOS_ID, UNK_ID
 from nmtkit.text.codec import KINDS, TextCodec
+from nmtkit.text.language_symbols import symbols_for, with_symbols
 from nmtkit.text.lines import one_line
 from nmtkit.text.links import words_of_pieces
 from nmtkit.text.words import halves, word_spans, words_of
@@ -42,6 +43,7 @@ class SourcePart:
         words_before: number of words of the line that end before the part, which may begin within
             a word.
         num_symbols: number of language symbols with which each part begins.
+        num_added: number of words of its text, all symbols, that the line does not have.
         forced_prefix: ids that its translations must begin with.
         hypotheses: its translations, best first, or as they were drawn; none before the search.
         token_log_probs: of each of them, by forced decoding, if requested.
@@ -57,14 +59,16 @@ class SourcePart:
     start: int = 0
     words_before: int = 0
     num_symbols: int = 0
+    num_added: int = 0
     forced_prefix: list[int] = field(default_factory=list)
     hypotheses: Sequence[Hypothesis] = ()
     token_log_probs: Sequence[TokenLogProbs] = ()
     attention: Sequence[Tensor] = ()
 
     def word_in_line(self, word: int) -> int:
-        """Return the index in the line of a word of the part."""
-        return word if word < self.num_symbols else word + self.words_before
+        """Return the index in the line of a word of the part, which the line has."""
+        words_before = 0 if word < self.num_symbols else self.words_before
+        return word + words_before - self.num_added
 
 
 class LineSplitter:
@@ -86,8 +90,12 @@ class LineSplitter:
             num_positions: the longest sequence that the model can read.
             max_output_length: the longest translation; 0 = no limit.
             no_prefix: why forced prefixes are refused; "" = they are not.
+
+        Raises:
+            ConfigError: the model does not have the languages.
         """
         self._codec = codec
+        self._symbols = symbols_for(codec, config.source_lang, config.target_lang)
         self._config = config
         self._num_positions = num_positions
         self._max_output_length = max_output_length
@@ -96,7 +104,8 @@ class LineSplitter:
     def encode(self, request: Request, number: int) -> list[SourcePart]:
         """Encode a line; return its parts, the first of which has the forced prefix.
 
-        A language symbol at the beginning of the line, such as `>>fra<<`, begins each part.
+        Language symbols, such as `<2sv>`, begin each part: those of the target language, or those
+        at the beginning of the line.
 
         Args:
             request: the line.
@@ -115,26 +124,35 @@ class LineSplitter:
         """Return the parts of a line that is not empty."""
         codec, line = self._codec, request.line
         try:
-            ids = codec.encode_source(line)
-        except DataError as error:
+            added = self._symbols_for(request)
+            tagged = with_symbols(codec, line, added)
+            ids = codec.encode_source(tagged)
+        except (ConfigError, DataError) as error:
             raise DataError(f"line {number}: {error}") from None
         limit = min(self._config.max_source_length, self._num_positions)
-        is_whole = len(ids) <= limit
-        symbol, text = codec.source.split_symbol(line)
+        symbol, text = (added, line) if tagged != line else codec.split_symbol(line)
+        num_symbols, num_added = len(symbol.split()), len(added.split())
         blank = codec.encode_source(symbol)
-        if is_whole:
-            if ids == blank:
-                return [_blank(request, number)]
-            return [SourcePart(request, number, ids=ids, text=line)]
+        whole = SourcePart(
+            request,
+            number,
+            ids=ids,
+            text=tagged,
+            start=len(line) - len(tagged),
+            num_symbols=num_symbols,
+            num_added=num_added,
+        )
+        if len(ids) <= limit:
+            return [_blank(request, number) if ids == blank else whole]
         warning = self._warning(len(ids), limit, number)
         if self._config.on_too_long == "truncate":
             ids = [*ids[: limit - 1], EOS_ID]
             if ids == blank:
                 return [_blank(request, number, warning)]
-            return [SourcePart(request, number, ids=ids, text=line, warning=warning)]
+            return [replace(whole, ids=ids, warning=warning)]
 
         def encode(part: str) -> list[int]:
-            return codec.encode_source(symbol + part)
+            return codec.encode_source(f"{symbol} {part}".lstrip())
 
         def fits(part: str) -> bool:
             return len(encode(part)) <= limit
@@ -148,10 +166,15 @@ class LineSplitter:
             if (ids := encode(text[begin:end])) != blank:
                 own = f"{symbol} {text[begin:end]}".lstrip()
                 start = first + end - len(own)
-                words_before, num_symbols = bisect_right(ends, begin), int(bool(symbol))
-                where = (start, words_before, num_symbols)
+                where = (start, bisect_right(ends, begin), num_symbols, num_added)
                 parts.append(SourcePart(request, number, len(parts), ids, own, warning, *where))
         return parts or [_blank(request, number, warning)]
+
+    def _symbols_for(self, request: Request) -> str:
+        """Return the symbols to add to a line, by its own target language or that of all lines."""
+        if not request.target_lang:
+            return self._symbols
+        return symbols_for(self._codec, self._config.source_lang, request.target_lang)
 
     def _warning(self, num_tokens: int, limit: int, number: int) -> str:
         """Return the warning of a line that is too long; DataError if that is an error."""
@@ -282,7 +305,8 @@ def _translation(
             source_words = words_of_pieces(codec.source, part.ids[:-1], words, part.text)
             target_words = codec.target.word_ranges(ids[:-1])
             pairs = links(word_attention(weights, source_words, target_words), 0)
-            alignment += [(part.word_in_line(s), t + num_words) for s, t in pairs]
+            own_pairs = [pair for pair in pairs if pair[0] >= part.num_added]
+            alignment += [(part.word_in_line(s), t + num_words) for s, t in own_pairs]
             num_words += target_words[-1].stop if target_words else 0
             before = [0.0] * len(source_tokens)
             after = [0.0] * (num_columns - len(source_tokens) - len(part.ids))

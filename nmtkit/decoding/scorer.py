@@ -15,6 +15,7 @@ from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec
+from nmtkit.text.language_symbols import symbols_for, with_symbols
 from nmtkit.text.words import words_of
 from nmtkit.units import perplexity
 
@@ -99,10 +100,14 @@ class Scorer:
         Args:
             models: in evaluation mode, on the device to use; several are an ensemble.
             codec: the codec that the models were trained with.
-            config: batch size and longest line.
+            config: batch size, longest line and languages.
+
+        Raises:
+            ConfigError: the models do not have the languages.
         """
         self._models = models
         self._codec = codec
+        self._symbols = symbols_for(codec, config.source_lang, config.target_lang)
         self._config = config
         self._num_positions = min(model.config.longest_sequence for model in models)
 
@@ -144,6 +149,7 @@ class Scorer:
         """Encode a pair of lines; DataError if one is too long."""
         source, target = pair
         try:
+            source = with_symbols(self._codec, source, self._symbols)
             encoded = self._codec.encode_source(source), self._codec.encode_target(target)
         except DataError as error:  # a malformed target
             raise DataError(f"{name}: {error}") from None

@@ -38,6 +38,7 @@ from nmtkit.spans.keeper import SpanKeeper
 from nmtkit.spans.phrases import Requirement
 from nmtkit.symbols import UNK_ID
 from nmtkit.text.codec import KINDS, TextCodec
+from nmtkit.text.language_symbols import is_trained
 
 BATCH_SIZES = {"cpu": 64, "cuda": 1024}
 """Limit of a batch if --batch-size is 0, by device type.
@@ -117,6 +118,7 @@ class Translator:
         self._warn = warn
         self._num_positions = min(model.config.longest_sequence for model in models)
         self._device = models[0].output_weight.device
+        direction = recipe.translation.source_lang, recipe.translation.target_lang
         self._form = form = output_form(codec, recipe.constraints, self._device)
         self._keeper = SpanKeeper(recipe.constraints, codec, is_sampled=recipe.sampling.sample)
         self._shows_links = recipe.output.alignments or recipe.output.attention
@@ -127,6 +129,8 @@ class Translator:
             recipe.constraints.max_output_length,
             form.no_prefix if form else "",
         )
+        if not is_trained(codec, *direction):
+            warn(f"{'-'.join(direction)} is not among the directions of the model's training")
         if shortlist is not None and form is not None and form.no_shortlist:
             raise ConfigError(f"--shortlist: {form.no_shortlist}; leave it out")
 

@@ -164,7 +164,11 @@ def _make_by_model(spec: FeatureSpec, recipe: RerankRecipe) -> Feature:
     from nmtkit.decoding.loading import load_scorer  # imports torch
 
     view = VIEWS[spec.kind]
-    scorer = load_scorer(Path(spec.argument), recipe.scoring, recipe.runtime)
+    scoring = recipe.scoring
+    if spec.kind == "backward":
+        source, target = scoring.source_lang, scoring.target_lang
+        scoring = replace(scoring, source_lang=target, target_lang=source)
+    scorer = load_scorer(Path(spec.argument), scoring, recipe.runtime)
 
     def score(pairs: Mapping[Pair, str]) -> list[float]:
         names = [f"{where}: {spec.name}" for where in pairs.values()]

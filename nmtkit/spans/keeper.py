@@ -110,6 +110,7 @@ class SpanKeeper:
             source=marked.text,
             target_prefix=request.target_prefix,
             others=request.others,
+            target_lang=request.target_lang,
             whole=tuple((one.start, one.end) for one in required),
             original=request,
             marked=marked,

@@ -110,10 +110,6 @@ class Words:
         """Return one id per token, without special symbols; a blank line has none."""
         return [self._ids.get(token, UNK_ID) for token in line.split()]
 
-    def split_symbol(self, line: str) -> tuple[str, str]:
-        """Return "" and the line: this vocabulary has no language symbols."""
-        return "", line
-
     def decode(self, ids: Sequence[int]) -> str:
         """Return the words of ids joined by spaces, without begin and end symbols."""
         return " ".join(self._words[i] for i in ids if i not in (BOS_ID, EOS_ID))

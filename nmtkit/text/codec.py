@@ -8,6 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -74,13 +75,6 @@ class Vocabulary(Protocol):
 
     def encode(self, line: str) -> list[int]:
         """Return the ids of a line; a blank line has none."""
-
-    def split_symbol(self, line: str) -> tuple[str, str]:
-        """Split the language symbol, such as `>>fra<<`, from the beginning of a line.
-
-        Returns:
-            the symbol, or "", and the rest. If the line is split, each part needs the symbol.
-        """
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids without begin and end symbols."""
@@ -260,6 +254,25 @@ class TextCodec:
     def symbols(self) -> list[str]:
         """The language symbols of the directions."""
         return symbols_of(self.directions, self.has_source_symbols)
+
+    @property
+    def target_langs(self) -> list[str]:
+        """The target languages that the model has symbols of; none of two languages."""
+        if isinstance(self.source, MarianVocabulary):
+            return self.source.languages
+        return [*dict.fromkeys(target for _, target in map(languages_of, self.directions))]
+
+    def split_symbol(self, line: str) -> tuple[str, str]:
+        """Split the language symbols, such as `<2sv>` or `>>fra<<`, from the beginning of a line.
+
+        Returns:
+            the symbols, or "", and the rest. If the line is split, each part needs them.
+        """
+        if isinstance(self.source, MarianVocabulary):
+            return self.source.split_symbol(line)
+        words = takewhile({*self.symbols}.__contains__, line.split(" ", 2)) if self.symbols else ()
+        symbol = " ".join(words)
+        return symbol, line[len(symbol) :]
 
     def encode_source(self, line: str) -> list[int]:
         """Return the ids of a source line with the end symbol; a blank line gives [EOS_ID].

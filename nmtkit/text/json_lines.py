@@ -37,18 +37,18 @@ class _Number(float):
     text: str
 
 
-def read_object(line: str, texts: tuple[str, str], where: str) -> dict[str, Any]:
+def read_object(line: str, texts: Sequence[str], where: str) -> dict[str, Any]:
     """Read a JSON object from a line.
 
     Args:
         line: the line.
-        texts: the key of a required text, and that of an optional one, which may be null.
+        texts: the key of a required text, and those of optional ones, which may be null.
         where: name of the line, for messages.
 
     Raises:
         DataError: the line is no such object, or holds a value that cannot be written again.
     """
-    needed, optional = texts
+    needed, *optional = texts
     try:
         values = json.loads(
             line,
@@ -63,10 +63,11 @@ def read_object(line: str, texts: tuple[str, str], where: str) -> dict[str, Any]
         ) from None
     if not isinstance(values, dict) or not isinstance(values.get(needed), str):
         raise DataError(f'{where}: not an object with a text as "{needed}"; add it')
-    if values.get(optional, "") is None:
-        del values[optional]
-    if not isinstance(values.get(optional, ""), str):
-        raise DataError(f'{where}: "{optional}" is not a text; fix it, or leave it out')
+    for key in optional:
+        if values.get(key, "") is None:
+            del values[key]
+        if not isinstance(values.get(key, ""), str):
+            raise DataError(f'{where}: "{key}" is not a text; fix it, or leave it out')
     for key in texts:
         check_text(values.get(key, ""), key, where)
     return values

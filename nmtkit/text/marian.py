@@ -147,6 +147,16 @@ class MarianVocabulary:
         is_symbol = name.startswith(_LANGUAGE_BEGIN) and symbol in self._ids
         return (symbol, text) if is_symbol else ("", line)
 
+    @cached_property
+    def languages(self) -> list[str]:
+        """The languages that the list has symbols of, such as fra."""
+        return [piece[2:-2] for piece in self._pieces if _is_language(piece)]
+
+    @staticmethod
+    def symbol_of(lang: str) -> str:
+        """Return the symbol of a language, such as `>>fra<<`."""
+        return f"{_LANGUAGE_BEGIN}{lang}{_LANGUAGE_END}"
+
     def check_language(self, line: str) -> None:
         """Raise DataError for a source line whose language symbol the model does not have.
 

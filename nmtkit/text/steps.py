@@ -194,10 +194,6 @@ class Prepared:
         """Return the ids of a line, without special symbols; a blank line has none."""
         return self.vocabulary.encode(prepare(line, self.steps))
 
-    def split_symbol(self, line: str) -> tuple[str, str]:
-        """Split the language symbol from a line, as the vocabulary does."""
-        return self.vocabulary.split_symbol(line)
-
     def decode(self, ids: Sequence[int]) -> str:
         """Return the restored text of ids without begin and end symbols."""
         return self._restored(self.vocabulary.decode(ids))

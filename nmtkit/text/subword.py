@@ -226,10 +226,6 @@ class Subword:
         ids: list[int] = self._processor.encode(line)
         return ids
 
-    def split_symbol(self, line: str) -> tuple[str, str]:
-        """Return "" and the line: this vocabulary has no language symbols."""
-        return "", line
-
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids without begin and end symbols."""
         silent = {BOS_ID, EOS_ID, *(self.marks.ids if self.marks else ())}

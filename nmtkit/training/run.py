@@ -24,7 +24,12 @@ from nmtkit.config.training import ModelConfig
 from nmtkit.config.training_rules import with_alignment_head
 from nmtkit.data.batch import eos_batch, make_batch
 from nmtkit.data.binary import Dataset
-from nmtkit.data.sampler import check_budget, epoch_tokens
+from nmtkit.data.sampler import (
+    check_budget,
+    direction_pairs,
+    epoch_tokens,
+    with_temperature,
+)
 from nmtkit.errors import RESTORE, ConfigError, DamagedError
 from nmtkit.model.kernels import unpadded
 from nmtkit.model.transformer import Transformer
@@ -242,7 +247,13 @@ def open_dataset(recipe: TrainRecipe, data_dir: Path) -> Dataset:
             sampling, annotations or a metric do not fit the dataset.
         DamagedError: the dataset is damaged.
     """
-    dataset = Dataset.open(data_dir)
+    temperature = recipe.training.sampling_temperature
+    dataset = with_temperature(Dataset.open(data_dir), temperature)
+    if temperature != 1 and len({*dataset.directions}) < 2:
+        raise ConfigError(
+            f"sampling_temperature ({temperature:g}) has no effect: {data_dir} has one direction; "
+            "leave it out [training.sampling_temperature]"
+        )
     weight = recipe.training.guided_alignment_weight
     if weight and not dataset.has_links:
         raise ConfigError(
@@ -408,6 +419,8 @@ def announce(trainer: Trainer) -> None:
         f"attention={_attention(recipe.model, context.device, precision)} "
         f"compile={recipe.engine.compile}"
     )
+    for line in _directions(dataset):
+        context.reporter.message(line)
     if planned < warmup:
         end = "max_updates" if planned == recipe.training.max_updates else "max_epochs"
         about = "" if end == "max_updates" else f", about {planned:,} updates"
@@ -418,6 +431,18 @@ def announce(trainer: Trainer) -> None:
         )
     if progress.update:
         context.reporter.message(f"continuing after update {progress.update}")
+
+
+def _directions(dataset: Dataset) -> Iterator[str]:
+    """Yield a line about each direction: how often it is seen, and whether it is validated."""
+    sizes = direction_pairs(dataset) if dataset.directions else {}
+    validated = {one.direction for one in dataset.valid_texts}
+    for direction, size in sizes.items():
+        unseen = "" if direction in validated else "; it has no validation text"
+        yield (
+            f"direction {direction}: {size:,.0f} pairs per epoch, "
+            f"{size / sum(sizes.values()):.1%}{unseen}"
+        )
 
 
 def describe_session(

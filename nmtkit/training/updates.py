@@ -24,7 +24,7 @@ import numpy as np
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset, PairIds, Pairs
-from nmtkit.data.sampler import Position, Sampler, Update
+from nmtkit.data.sampler import Position, Sampler, Update, with_temperature
 from nmtkit.runtime.environment import num_local_ranks
 from nmtkit.runtime.workers import Worker, ended_early
 from nmtkit.training.micro_batches import micro_batches_of_rank, pairs_of
@@ -279,6 +279,8 @@ def _updates_by_workers(task: _Assignment) -> UpdateStream:
 def _serve(connection: "Connection[LoadedUpdate[PairIds], Any]") -> None:
     """Receive an assignment, and send the updates that it asks for."""
     task: _Assignment = connection.recv()
-    reader = UpdateReader.of(task.recipe, Dataset.open(task.folder), task.rank, task.num_ranks)
+    temperature = task.recipe.training.sampling_temperature
+    dataset = with_temperature(Dataset.open(task.folder), temperature)
+    reader = UpdateReader.of(task.recipe, dataset, task.rank, task.num_ranks)
     for update in reader.updates(task.start, task.worker, task.num_workers):
         connection.send(update)

@@ -27,6 +27,7 @@ from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.symbols import BOS_ID, EOS_ID
 from nmtkit.text.codec import Vocabulary
 from nmtkit.text.json_lines import read_object
+from nmtkit.text.language_symbols import symbols_for, with_symbols
 from nmtkit.text.translations import check_schema
 
 
@@ -146,6 +147,7 @@ class AttentionExtractor:
         """Use a loaded model with the settings of a recipe."""
         self._model = loaded.model
         self._codec = loaded.codec
+        self._symbols = symbols_for(self._codec, recipe.view.source_lang, recipe.view.target_lang)
         self._search = recipe.search if recipe.view.translate else None
         self._max_weights = recipe.view.max_weights
 
@@ -157,7 +159,8 @@ class AttentionExtractor:
             DamagedError: the model computes values that are not finite.
         """
         try:
-            source = self._codec.encode_source(pair.source)
+            tagged = with_symbols(self._codec, pair.source, self._symbols)
+            source = self._codec.encode_source(tagged)
         except DataError as error:
             raise DataError(f"{pair.where}: {error}") from None
         self._check_size(pair, source, None)

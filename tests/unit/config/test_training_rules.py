@@ -98,6 +98,7 @@ LINEAR: Mapping[str, Value] = {
         ),
         ({"subword_alpha": 0.2}, "subword_alpha 0.2 --subword-sampling; training.subword_alpha"),
         ({"max_length_offset": 8, "validate_every": 0}, "max_length_offset 8"),
+        ({"sampling_temperature": 0.2}, "sampling_temperature 0.2; 1 5 training"),
     ],
 )
 def test_contradictory_settings_of_training_are_refused(
