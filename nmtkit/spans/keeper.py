@@ -278,17 +278,10 @@ class SpanKeeper:
             return replace(translation, text=request.original.line)
         places = self._finder.in_translation(required, translation.text).places
         text, places = _with_raw(translation.text, required, places)
-        missing = [
-            one
-            for one, place in zip(required, places, strict=True)
-            if place is None and one.kind == "placeholder"
-        ]
+        pairs = [*zip(required, places, strict=True)]
+        missing = [one for one, place in pairs if place is None and one.kind == "placeholder"]
         if marked.is_escaped or missing:
-            spans = {
-                (one.start, one.end): place
-                for one, place in zip(required, places, strict=True)
-                if place is not None
-            }
+            spans = {(one.start, one.end): place for one, place in pairs if place}
             text = write_markup(_with_marks(marked, missing), text, translation.alignment, spans)
             plain = read_markup(text, self._markup).text if marked.is_escaped else text
             own = [

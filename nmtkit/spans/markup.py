@@ -47,20 +47,6 @@ _GAP = re.compile(f"(?<![{_BLANKS}{_TAG}])[{_BLANKS}]*+{_TAG}[{_BLANKS}{_TAG}]*+
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A part of a line that its translation has byte for byte.
-
-    Attributes:
-        start, end: its characters in the plain text.
-        raw: the element as in the line, such as `<code>a&amp;b</code>`.
-    """
-
-    start: int
-    end: int
-    raw: str
-
-
-@dataclass(frozen=True)
 class MarkedLine:
     """A line of text with markup.
 
@@ -77,18 +63,9 @@ class MarkedLine:
     is_escaped: bool = True
 
     @property
-    def has_markup(self) -> bool:
-        """Whether the line has a tag, a mark, or a reference to a character."""
-        return bool(self.elements or self.references)
-
-    @property
-    def kept(self) -> tuple[Kept, ...]:
-        """The elements with text that is not translated."""
-        return tuple(
-            Kept(one.start, one.end, one.kept)
-            for one in self.elements
-            if one.kept and one.start < one.end
-        )
+    def kept(self) -> tuple[Element, ...]:
+        """The elements whose text the translation has byte for byte."""
+        return tuple(one for one in self.elements if one.kept and one.start < one.end)
 
 
 @dataclass(frozen=True)

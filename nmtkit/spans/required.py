@@ -108,7 +108,7 @@ class Finder:
         """
         text, normalize = marked.text, self._normalize
         spans = _given_spans(request, marked, where)
-        elements = [Required("element", one.start, one.end, (), one.raw) for one in marked.kept]
+        elements = [Required("element", one.start, one.end, (), one.kept) for one in marked.kept]
         taken = sorted([*((one.start, one.end) for one in elements), *spans])
         placeholders = [
             span

@@ -102,23 +102,22 @@ def _placed_tags(
     while stack:
         index, is_end = stack.pop()
         element, (start, end) = line.elements[index], spans[index]
-        spaces = element.has_space_before, element.has_space_after
-        is_empty = element.start == element.end
-        if is_end:
-            spaces = False, spaces[1]
-            yield _PlacedTag(
-                end, end, element.closing, "closing", element.is_break, *spaces, is_empty
-            )
-        elif element.kept or not element.closing:
-            raw, is_alone = element.kept or element.opening, start == end
-            yield _PlacedTag(start, end, raw, "mark", element.is_break, *spaces, is_alone)
-        else:
-            spaces = spaces[0], False
-            yield _PlacedTag(
-                start, start, element.opening, "opening", element.is_break, *spaces, is_empty
-            )
-            stack.append((index, True))
-            stack.extend((child, False) for child in reversed(children.get(index, [])))
+        is_mark = bool(element.kept) or not element.closing
+        kind: Kind = "closing" if is_end else "mark" if is_mark else "opening"
+        edge = end if is_end else start
+        yield _PlacedTag(
+            start=edge,
+            end=end if is_mark else edge,
+            raw=element.closing if is_end else element.kept or element.opening,
+            kind=kind,
+            is_break=element.is_break,
+            has_space_before=element.has_space_before and not is_end,
+            has_space_after=element.has_space_after and kind != "opening",
+            is_alone=start == end if is_mark else element.start == element.end,
+        )
+        if kind == "opening":
+            own = reversed(children.get(index, []))
+            stack += [(index, True), *((child, False) for child in own)]
 
 
 def _gap(translation: str, place: int) -> Span:
