@@ -115,7 +115,8 @@ def _spans(recipe: TranslateRecipe) -> Iterator[Problem]:
                 f"{suggestion(name, PLACEHOLDERS)}",
             )
     if not spans.glossary:
-        yield from without_effect(recipe, ("glossary_case",), "without --glossary", "glossary")
+        names = "glossary_case", "glossary_mode"
+        yield from without_effect(recipe, names, "without --glossary", "glossary")
     if recipe.sampling.sample:
         for name in ("placeholders", "placeholder_pattern", "glossary"):
             if getattr(spans, name):

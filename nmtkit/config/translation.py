@@ -12,6 +12,10 @@ PLACEHOLDERS = ("braces", "printf", "url", "email", "number")
 """Kinds of placeholders; `PLACEHOLDERS` in nmtkit/spans/placeholders.py finds them."""
 
 
+GLOSSARY_MODES = ("soft", "hard", "both")
+"""Ways to use terms."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ConstraintsConfig:
     """Constraints."""
@@ -37,6 +41,12 @@ class ConstraintsConfig:
         metavar="FILE",
     )
     glossary_case: bool = setting(False, "Terms of --glossary match with their case only.")
+    glossary_mode: str = setting(
+        "both",
+        "How terms are used. soft: the model reads them, and may inflect them, if it was trained "
+        "with `--annotate terms`; hard: the search writes one of the alternatives; both.",
+        choices=GLOSSARY_MODES,
+    )
     max_output_length: int = setting(
         0,
         "Longest translation, for any source; each part of a split line counts by itself; 0 = no "

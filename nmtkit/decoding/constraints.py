@@ -179,10 +179,10 @@ class ShortestLengths(Constraint):
 
 
 class BannedToken(Constraint):
-    """A token is never generated."""
+    """A token, or several, are never generated."""
 
-    def __init__(self, token: int) -> None:
-        """Store its id."""
+    def __init__(self, token: int | Tensor) -> None:
+        """Store the id, or the ids."""
         self._token = token
 
     def apply(self, sums: Tensor, prefixes: Tensor) -> None:  # noqa: ARG002

@@ -51,7 +51,8 @@ def load_translator(
             )
     models = [one.model for one in loaded]
     shortlist = _load_shortlist(config.shortlist, paths[0], first.codec)
-    translator = Translator(models, first.codec, recipe, warn, shortlist)
+    learnt = [{*one.manifest.get("provenance", {}).get("marks", [])} for one in loaded]
+    translator = Translator(models, first.codec, recipe, warn, shortlist, set.intersection(*learnt))
     # At last, as compiling takes long.
     dtype = _dtype(config.precision, device)
     for path, model in zip(paths, models, strict=True):

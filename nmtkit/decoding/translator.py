@@ -4,7 +4,7 @@ Each input line has exactly one answer. The caller reads chunks, and writes file
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
 import torch
@@ -98,6 +98,7 @@ class Translator:
         recipe: TranslateRecipe,
         warn: Callable[[str], None],
         shortlist: Shortlist | None = None,
+        learnt: Collection[str] = (),
     ) -> None:
         """Put the parts together.
 
@@ -107,6 +108,7 @@ class Translator:
             recipe: settings of search, output and long lines.
             warn: takes one-line warnings of `answer_all`.
             shortlist: candidates for each source token; None = the whole vocabulary.
+            learnt: what the models write with marks; see `ANNOTATIONS`.
 
         Raises:
             ConfigError: the shortlist or a setting does not fit the models.
@@ -120,8 +122,12 @@ class Translator:
         self._device = models[0].output_weight.device
         direction = recipe.translation.source_lang, recipe.translation.target_lang
         self._form = form = output_form(codec, recipe.constraints, self._device)
-        self._keeper = SpanKeeper(recipe.constraints, codec, is_sampled=recipe.sampling.sample)
         self._shows_links = recipe.output.alignments or recipe.output.attention
+        # Alignments, attention and scores of tokens are those of the text without marks.
+        used = () if self._shows_links or recipe.output.token_scores else learnt
+        self._keeper = SpanKeeper(
+            recipe.constraints, codec, used, warn, is_sampled=recipe.sampling.sample
+        )
         self._splitter = LineSplitter(
             codec,
             recipe.translation,
@@ -160,7 +166,7 @@ class Translator:
             "models must be in evaluation mode"
         )
         lines = deque(
-            self._splitter.encode(self._keeper.read(request, number), number)
+            self._encoded(self._keeper.read(request, number), number)
             for number, request in enumerate(requests, first_number)
         )
         parts = [part for line in lines for part in line if part.ids]
@@ -197,9 +203,28 @@ class Translator:
         """Remove the first lines if they are translated; return the answers to them."""
         answers = []
         while lines and all(part.hypotheses for part in lines[0]):
-            answer = answer_of(self._codec, lines.popleft())
-            answers.append(self._keeper.write(answer, keep_links=self._shows_links))
+            parts = lines.popleft()
+            ids = [one.ids for one in parts[0].hypotheses]
+            answer = answer_of(self._codec, parts)
+            answers.append(self._keeper.write(answer, ids, keep_links=self._shows_links))
         return answers
+
+    def _encoded(self, request: Request, number: int) -> list[SourcePart]:
+        """Return the parts of a line as ids, with the marks of its tags, placeholders and terms."""
+        parts = self._splitter.encode(request, number)
+        first = parts[0]
+        longest = self._num_positions
+        if most := self._recipe.constraints.max_output_length:
+            longest = min(longest, most + 1)
+        marked = first.ids and self._keeper.mark(
+            request,
+            self._num_positions,
+            longest - len(first.forced_prefix),
+            is_whole=len(parts) == 1 and not first.warning,
+        )
+        if marked and marked.marking:
+            first.request, first.ids = marked, marked.marking.ids
+        return parts
 
     def _batches(self, parts: Sequence[SourcePart]) -> Iterator[list[SourcePart]]:
         """Yield batches of parts of similar length, the longest first."""
@@ -225,18 +250,34 @@ class Translator:
         recipe, stepper, device = self._recipe, self._stepper, self._device
         sources = pack_sequences([part.ids for part in parts], device)
         prefixes = [part.forced_prefix for part in parts]
-        demanded = [[i for one in own for ids in one.phrases for i in ids] for own in requirements]
+        marks = [self._keeper.marks_of(part.request) for part in parts]
+        num_marks = [sum(map(len, own)) for own in marks]
+        demanded = [
+            [i for ids in (*of_marks, *(ids for one in own for ids in one.phrases)) for i in ids]
+            for own, of_marks in zip(requirements, marks, strict=True)
+        ]
         forced = [[*prefix, *ids] for prefix, ids in zip(prefixes, demanded, strict=True)]
         state = stepper.start(sources, _padded(forced, device))
-        num_required = [sum(one.num_tokens for one in own) for own in requirements]
-        max_lengths = self._max_lengths(parts, num_required)
+        num_required = [
+            sum(one.num_tokens for one in own) + num
+            for own, num in zip(requirements, num_marks, strict=True)
+        ]
+        max_lengths = self._max_lengths(parts, num_required, num_marks)
         constraints = self._constraints(
             parts, max_lengths, state.indices(_padded(prefixes, device))
         )
         if any(requirements):
             constraints.append(
-                self._keeper.constraint(requirements, max_lengths, recipe.search.beam, state)
+                self._keeper.constraint(
+                    requirements,
+                    max_lengths - torch.tensor(num_marks, device=device),
+                    recipe.search.beam,
+                    state,
+                )
             )
+        requests = [part.request for part in parts]
+        if of_marks := self._keeper.marks_constraint(requests, max_lengths, state):
+            constraints.append(of_marks)
         together = Constraints(constraints, max_lengths) if constraints else None
         if recipe.sampling.sample:
             keys = torch.tensor([(part.line, part.index) for part in parts], device=device)
@@ -305,16 +346,19 @@ class Translator:
         for part in parts:
             part.attention = [next(attention) for _ in part.hypotheses]
 
-    def _max_lengths(self, parts: Sequence[SourcePart], num_required: Sequence[int]) -> Tensor:
+    def _max_lengths(
+        self, parts: Sequence[SourcePart], num_required: Sequence[int], num_marks: Sequence[int]
+    ) -> Tensor:
         """Return the largest lengths of hypotheses (B,), end symbols counted."""
         search, config = self._recipe.search, self._recipe.constraints
         longest = []
-        for part, num_tokens in zip(parts, num_required, strict=True):
+        for part, num_tokens, num in zip(parts, num_required, num_marks, strict=True):
             limit = longest_translation(search, len(part.ids)) + num_tokens
             limit = max(limit, self._fewest_tokens(part))
             if config.max_output_length:
                 limit = min(limit, config.max_output_length + 1)
-            longest.append(min(max(limit, len(part.forced_prefix) + 1), self._num_positions))
+            fewest = len(part.forced_prefix) + num + 1
+            longest.append(min(max(limit, fewest), self._num_positions))
         return torch.tensor(longest, device=self._device)
 
     def _constraints(

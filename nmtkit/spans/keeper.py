@@ -1,5 +1,7 @@
 """What must survive the translation of a line: found in the source, demanded, and written back.
 
+A model that has learnt it writes marks (nmtkit/spans/marked_lines.py). Without them:
+
 Markup leaves the line before it is translated, and returns by word alignment. A placeholder must be
 in the translation as often as in the source, and a term at least as often. A free search comes
 first: most lines have all that they need. The others are searched again, with required phrases
@@ -9,7 +11,7 @@ before it.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
@@ -18,10 +20,14 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from nmtkit.config.training_rules import ANNOTATIONS, PLACEHOLDERS, TAGS, TERMS
 from nmtkit.config.translation import ConstraintsConfig
 from nmtkit.decoding.answers import Answer, PlacedSpan, Request, Translation
+from nmtkit.decoding.constraints import BannedToken, Constraint
 from nmtkit.errors import DataError
 from nmtkit.spans.edges import Span, words_within
+from nmtkit.spans.mark_search import WellFormedMarks
+from nmtkit.spans.marked_lines import MarkedLines, Marking
 from nmtkit.spans.markup import MarkedLine, read_markup
 from nmtkit.spans.phrases import RequiredPhrases, Requirement, WordEdges
 from nmtkit.spans.projection import ROOT, Element
@@ -54,22 +60,36 @@ class SpanRequest(Request):
         original: the request as it was read.
         marked: the plain text and its markup.
         required: what the translation must have, in order.
+        demanded: the part of it that the search must write as text.
+        marking: the line with marks; None = it has none.
     """
 
     original: Request
     marked: MarkedLine
     required: tuple[Required, ...]
+    demanded: tuple[Required, ...]
+    marking: Marking | None = None
 
 
 class SpanKeeper:
     """Keeps markup, placeholders and terms."""
 
-    def __init__(self, config: ConstraintsConfig, codec: TextCodec, *, is_sampled: bool) -> None:
+    def __init__(
+        self,
+        config: ConstraintsConfig,
+        codec: TextCodec,
+        learnt: Collection[str],
+        warn: Callable[[str], None],
+        *,
+        is_sampled: bool,
+    ) -> None:
         """Read the glossary, if there is one.
 
         Args:
             config: what is kept.
             codec: the codec of the models.
+            learnt: what the models write with marks, of `ANNOTATIONS`.
+            warn: takes one-line warnings.
             is_sampled: translations are drawn, and nothing can be demanded of them.
 
         Raises:
@@ -77,7 +97,12 @@ class SpanKeeper:
             DataError: the glossary is malformed.
         """
         self._markup = config.markup
+        self._mode = config.glossary_mode
         self._codec = codec
+        self._learnt = frozenset(learnt)
+        self._lines = MarkedLines(codec.source, codec.target) if learnt else None
+        self._warn = warn
+        self._warned: set[str] = set()
         self._has_demands = codec.target_type == "text" and not is_sampled
         self._finder = Finder(config, codec.target.normalize)
 
@@ -115,7 +140,50 @@ class SpanKeeper:
             original=request,
             marked=marked,
             required=tuple(required),
+            demanded=tuple(required),
         )
+
+    def mark(
+        self, request: Request, longest_source: int, longest_target: int, *, is_whole: bool
+    ) -> SpanRequest | None:
+        """Return the request of a line with marks; None if it has none.
+
+        Args:
+            request: a request that `read` returned.
+            longest_source, longest_target: tokens that the model reads, and may write.
+            is_whole: the line is one part, and complete.
+        """
+        if not isinstance(request, SpanRequest):
+            return None
+        terms = [one for one in request.required if one.kind == "term" and self._mode != "hard"]
+        exact = [one for one in request.required if one.is_exact]
+        needed = {TAGS: request.marked.elements, PLACEHOLDERS: exact, TERMS: terms}
+        missing = [name for name in ANNOTATIONS if needed[name] and name not in self._learnt]
+        if missing:
+            self._warn_once(f"no marks of {' and '.join(missing)} are used with this model")
+        replaced = exact if PLACEHOLDERS in self._learnt else []
+        terms = terms if TERMS in self._learnt else []
+        is_changed = not replaced and any(one.texts != (one.raw,) for one in exact)
+        is_used = request.marked.elements or replaced or terms
+        if self._lines is None or TAGS in missing or is_changed or not is_used:
+            return None
+        marking = self._lines.write(
+            request.marked,
+            [(one.start, one.end) for one in replaced],
+            {(one.start, one.end): one.texts[0] for one in terms},
+        )
+        is_short = marking and len(marking.ids) <= longest_source
+        if not (is_whole and marking and is_short and marking.num_tokens < longest_target):
+            self._warn_once("a line has more tags than there are marks, or is too long")
+            return None
+        written = [*replaced, *(terms if self._mode == "soft" else [])]
+        demanded = tuple(one for one in request.required if one not in written)
+        return replace(request, demanded=demanded, marking=marking)
+
+    def _warn_once(self, reason: str) -> None:
+        if reason not in self._warned:
+            self._warned.add(reason)
+            self._warn(f"{reason}; tags return by word alignment, other parts are searched for")
 
     def requirements(
         self, required: Sequence[Required], text: str, ids: Sequence[int], weights: Tensor
@@ -128,6 +196,9 @@ class SpanKeeper:
             ids: its ids, the end symbol last.
             weights: (T, S), the attention of a free translation.
         """
+        if marks := self._codec.source.marks:
+            own_places = [*marks.places_of_text(ids)]
+            ids, weights = [ids[place] for place in own_places], weights[:, own_places]
         words = word_spans(text)
         ranges = words_of_pieces(self._codec.source, ids[:-1], words_of(text), text)
         pieces = [(one.start, one.stop) for one in ranges]
@@ -173,6 +244,32 @@ class SpanKeeper:
         edges = WordEdges(*(entries.of(one.to(max_lengths.device)) for one in self._edges))
         return RequiredPhrases(own, edges, max_lengths, width)
 
+    def marks_constraint(
+        self, requests: Sequence[Request], max_lengths: Tensor, entries: Entries
+    ) -> Constraint | None:
+        """Return the constraint on the marks of a batch; None if the vocabulary has none.
+
+        Args:
+            requests: of each of B sentences.
+            max_lengths, entries: as for `constraint`.
+        """
+        marks = self._codec.target.marks
+        if marks is None:
+            return None
+        is_mark = torch.zeros(self._codec.target.size, dtype=torch.bool, device=max_lengths.device)
+        is_mark[sorted(marks.ids)] = True
+        known = entries.of(is_mark).nonzero().squeeze(1)
+        items = [one.items if (one := _marking(request)) else () for request in requests]
+        if not any(items):
+            return BannedToken(known)
+        tokens = [[entries.places_of(ids) for ids in self.marks_of(one)] for one in requests]
+        return WellFormedMarks(items, tokens, known, max_lengths)
+
+    def marks_of(self, request: Request) -> list[tuple[int, ...]]:
+        """Return the ids of the marks of each tag and placeholder that a translation must have."""
+        marking = _marking(request)
+        return self._lines.tokens_of(marking) if marking and self._lines else []
+
     @cached_property
     def _edges(self) -> tuple[Tensor, ...]:
         """The fields of `WordEdges` for the whole target vocabulary."""
@@ -204,25 +301,31 @@ class SpanKeeper:
             return []
         return [
             replace(one, start=one.start - start, end=one.end - start)
-            for one in request.required
+            for one in request.demanded
             if start <= one.start < start + len(text)
         ]
 
     def needs_links(self, request: Request) -> bool:
-        """Return whether a line has markup to put back."""
-        return isinstance(request, SpanRequest) and bool(request.marked.elements)
+        """Return whether a line has markup to put back by its links."""
+        has_markup = isinstance(request, SpanRequest) and bool(request.marked.elements)
+        return has_markup and not _marking(request)
 
-    def write(self, answer: Answer, *, keep_links: bool) -> Answer:
+    def write(self, answer: Answer, ids: Sequence[Sequence[int]], *, keep_links: bool) -> Answer:
         """Write markup and placeholders into the translations of an answer.
 
         Args:
             answer: of a request that `read` returned.
+            ids: of each translation of a line that is one part, the end symbol last.
             keep_links: leave alignment and attention, which are of the plain text.
         """
         request = answer.request
         if not isinstance(request, SpanRequest):
             return answer
-        best, *others = (self._written(request, one) for one in answer.translation.n_best)
+        if request.marking is None:
+            best, *others = (self._written(request, one) for one in answer.translation.n_best)
+        else:
+            pairs = zip(answer.translation.n_best, ids, strict=True)
+            best, *others = (self._read(request, request.marking, *pair) for pair in pairs)
         if not keep_links:
             best, *others = (
                 replace(
@@ -272,6 +375,29 @@ class SpanKeeper:
                 found.add(stop)
         return len(found)
 
+    def _read(
+        self, request: SpanRequest, marking: Marking, translation: Translation, ids: Sequence[int]
+    ) -> Translation:
+        """Return a translation with the tags and placeholders of its marks."""
+        assert self._lines is not None
+        marked = request.marked
+        reading = self._lines.read(marking, ids[:-1], marked)
+        text, own = reading.text, reading.places
+        others = [one for one in request.required if (one.start, one.end) not in own]
+        found = self._finder.in_translation(others, text).places
+        pairs = [*zip(others, found, strict=True)]
+        own |= {(one.start, one.end): place for one, place in pairs if place is not None}
+        missing = [one for one, place in pairs if one.is_exact and place is None]
+        spans = [*reading.spans, *[(len(text), len(text))] * len(missing)]
+        has_tags = marked.is_escaped or missing
+        line = _with_marks(marked, missing)
+        written = write_markup(line, text, (), own, spans) if has_tags else text
+        placed = tuple(
+            PlacedSpan(one.kind, (one.start, one.end), own.get((one.start, one.end)))
+            for one in request.required
+        )
+        return replace(translation, text=written, placed=placed)
+
     def _written(self, request: SpanRequest, translation: Translation) -> Translation:
         required, marked = request.required, request.marked
         if marked.elements and not marked.text.strip():
@@ -295,6 +421,10 @@ class SpanKeeper:
             for one, place in zip(required, places, strict=True)
         )
         return replace(translation, text=text, placed=placed)
+
+
+def _marking(request: Request) -> Marking | None:
+    return request.marking if isinstance(request, SpanRequest) else None
 
 
 def _attended(weights: Tensor, pieces: range) -> tuple[int, int]:

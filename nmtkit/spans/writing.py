@@ -25,6 +25,7 @@ def write_markup(
     translation: str,
     links: Sequence[tuple[int, int]],
     places: Mapping[Span, Span],
+    spans: Sequence[Span] | None = None,
 ) -> str:
     """Return a translation with the markup of its line.
 
@@ -39,11 +40,13 @@ def write_markup(
         places: the characters of the translation that stand for parts of the plain text. No tag is
             put within; a kept element that is such a part replaces these characters. Without a
             place, or with one outside its parent, a kept element is inserted as a mark.
+        spans: where each element is in the translation; None = by the links.
     """
     references = (_ALWAYS_ESCAPED if line.is_escaped else {}) | dict(line.references)
     longest_first = map(re.escape, sorted(references, key=len, reverse=True))
     pattern = re.compile("|".join(longest_first) or "(?!)")
-    spans = project(line.elements, (line.text, translation), links, places)
+    if spans is None:
+        spans = project(line.elements, (line.text, translation), links, places)
     parts: list[str] = []
     place = 0
 

@@ -69,6 +69,7 @@ MAY_IMPORT_TORCH = (
     "nmtkit.model",
     "nmtkit.parsing.well_formed",
     "nmtkit.spans.keeper",
+    "nmtkit.spans.mark_search",
     "nmtkit.spans.phrases",
     "nmtkit.storage.model_folder",
     "nmtkit.storage.checkpoint",

@@ -127,11 +127,12 @@ def test_a_number_within_another_one_is_searched_for(line: str) -> None:
 
 
 def test_positions_count_the_placeholders_that_were_inserted() -> None:
-    keeper = SpanKeeper(XML, shared_codec(), is_sampled=False)
+    keeper = SpanKeeper(XML, shared_codec(), (), pytest.fail, is_sampled=False)
     line = "{a} the <b>&amp;</b> \uff11 12"
     links = ((1, 0), (2, 1), (3, 2), (4, 3))
     translation = Translation("the & 1 12", 0.0, 0.0, (), alignment=links)
-    found = keeper.write(Answer(keeper.read(Request(line), 1), translation), keep_links=False)
+    answer = Answer(keeper.read(Request(line), 1), translation)
+    found = keeper.write(answer, [], keep_links=False)
     assert found.translation.text == line
     assert [one.target for one in found.translation.placed] == [None, (10, 11), (12, 14)]
 
@@ -327,3 +328,123 @@ def test_translations_of_blank_lines_are_blank() -> None:
     assert texts(MARKED, ["", "  ", "<b></b>", "<x/> <y/>"])[:2] == ["", ""]
     assert texts(MARKED, ["<x/> <y/>"]) == ["<x/> <y/>"]
     assert isinstance(answers_to(MARKED, [Request("")])[0].translation, Translation)
+
+
+ANY = ("tags", "placeholders", "terms")
+SPANS = replace(XML, placeholders="braces,number")
+
+
+def with_marks(
+    spans: ConstraintsConfig = SPANS,
+    learnt: Sequence[str] = ANY,
+    warn: Any = pytest.fail,
+    num_marks: int = 60,
+    **sections: Any,
+) -> Translator:
+    """Return an untrained model that writes marks, only because the search demands them."""
+    codec = sections.pop("codec", shared_codec()).with_marks(num_marks)
+    search = SearchConfig(beam=3, max_length_ratio=0.5, max_length_offset=6)
+    recipe = replace(TranslateRecipe(search=search, constraints=spans), **sections)
+    return Translator(
+        [random_model(codec, {}).model], codec, recipe, warn, sections.pop("short", None), learnt
+    )
+
+
+WITH_MARKS = with_marks()
+
+
+@settings(max_examples=8)
+@given(marked())
+def test_with_marks_the_structure_is_that_of_the_line(line: str) -> None:
+    (answer,) = answers_to(WITH_MARKS, [Request(line)])
+    text = answer.translation.text
+    assert structure(text, "xml").is_well_formed
+    assert structure(text, "xml").nesting == structure(line, "xml").nesting
+    assert answer.request == Request(line)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.parametrize("make_codec", [shared_codec, separate_codec])
+def test_placeholders_are_written_by_marks(make_codec: Any, beam: int) -> None:
+    lines = ["the cat {a} sat on 12", "{a}", "{a} {a}", "<b>12</b> dogs <x/>"]
+    under_test = with_marks(codec=make_codec(), search=SearchConfig(beam=beam))
+    answers = answers_to(under_test, [*map(Request, lines)])
+    for line, answer in zip(lines, answers, strict=True):
+        text = answer.translation.text
+        assert [text.count(one) for one in ("{a}", "12")] == [line.count(x) for x in ("{a}", "12")]
+        if "<" not in line:
+            for one in answer.translation.placed:
+                assert one.target
+                assert text[slice(*one.target)] == line[slice(*one.source)]
+    alone = [answers_to(under_test, [Request(line)])[0] for line in lines]
+    assert [one.translation.text for one in alone] == [one.translation.text for one in answers]
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"output": OutputConfig(n_best=3, output_format="json")},
+        {"spans": replace(SPANS, no_repeat_ngram=2, ban_unknown=True)},
+        {"spans": replace(SPANS, max_output_length=9)},
+        {"translation": TranslationConfig(batch_size=1)},
+        {"sampling": SamplingConfig(sample=True), "spans": ConstraintsConfig(markup="xml")},
+    ],
+)
+def test_marks_are_kept_whatever_the_search(sections: dict[str, Any]) -> None:
+    lines = ["the <b>cat</b> sat <x/>", "<g><b>dogs</b> and</g> cats", "dogs"]
+    for line, answer in zip(
+        lines, answers_to(with_marks(**sections), [*map(Request, lines)]), strict=True
+    ):
+        for one in answer.translation.n_best:
+            assert structure(one.text, "xml").nesting == structure(line, "xml").nesting
+
+
+def test_a_forced_prefix_is_followed_by_marks() -> None:
+    (answer,) = answers_to(WITH_MARKS, [Request("the <b>cat</b> {a}", "a dog")])
+    assert answer.translation.text.startswith("a dog")
+    assert structure(answer.translation.text, "xml").nesting == (("", "<b>"),)
+
+
+@pytest.mark.parametrize(
+    ("line", "changes"),
+    [
+        ("<b>the</b> cat", {"learnt": ["terms"]}),
+        ("<b>the</b> {a}", {"learnt": ["placeholders"]}),
+        ("<b>the</b> cat <i/>", {"num_marks": 1}),
+        ("<b>the</b> cat " * 20, {"translation": TranslationConfig(max_source_length=20)}),
+        ("<b>the</b> <i>cat</i> dogs", {"spans": replace(SPANS, max_output_length=3)}),
+    ],
+)
+def test_without_marks_another_way_is_used_and_said_once(line: str, changes: Any) -> None:
+    warnings: list[str] = []
+    under_test = with_marks(warn=warnings.append, **changes)
+    answers = answers_to(under_test, [Request(line), Request(line)])
+    assert len([one for one in warnings if "word alignment" in one]) == 1
+    for answer in answers:
+        found = structure(answer.translation.text, "xml")
+        assert found.nesting == structure(line, "xml").nesting
+
+
+def test_plain_lines_are_translated_as_without_marks() -> None:
+    lines = ["the cat sat", "dogs ran, and.", ""]
+    assert texts(WITH_MARKS, lines) == texts(with_marks(ConstraintsConfig()), lines)
+
+
+@pytest.mark.parametrize(
+    ("mode", "learnt", "is_written"),
+    [
+        ("soft", ANY, False),
+        ("hard", ANY, True),
+        ("both", ANY, True),
+        ("soft", (), True),  # what is not learnt is demanded
+    ],
+)
+def test_terms_are_demanded_unless_they_are_soft(
+    mode: str, learnt: Sequence[str], is_written: bool, tmp_path: Path
+) -> None:
+    terms = write_lines(tmp_path / "terms", ["cat\tzebra"])
+    config = ConstraintsConfig(glossary=str(terms), glossary_mode=mode)
+    under_test = with_marks(config, learnt, lambda _: None)
+    (answer,) = answers_to(under_test, [Request("the cat sat")])
+    assert ("zebra" in answer.translation.text) == is_written
+    assert [one.target is not None for one in answer.translation.placed] == [is_written]

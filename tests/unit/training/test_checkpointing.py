@@ -292,7 +292,12 @@ def with_values(**values: Value) -> TrainRecipe:
     return recipe_of(TrainRecipe, {**values_of(OLD), **values})
 
 
-TEXTS = {"validate_metrics": "bleu,chrf", "best_metric": "bleu", "noise": "upper=0.1"}
+TEXTS = {
+    "validate_metrics": "bleu,chrf",
+    "best_metric": "bleu",
+    "noise": "upper=0.1",
+    "annotate": "tags=0.1",
+}
 
 
 def another_value(field: Field) -> Value:
