@@ -223,7 +223,8 @@ class Translator:
             is_whole=len(parts) == 1 and not first.warning,
         )
         if marked and marked.marking:
-            first.request, first.ids = marked, marked.marking.ids
+            symbols = self._codec.source.encode(first.text[: max(0, -first.start)])
+            first.request, first.ids = marked, [*symbols, *marked.marking.ids]
         return parts
 
     def _batches(self, parts: Sequence[SourcePart]) -> Iterator[list[SourcePart]]:

@@ -249,9 +249,7 @@ class SpanKeeper:
     ) -> Constraint | None:
         """Return the constraint on the marks of a batch; None if the vocabulary has none.
 
-        Args:
-            requests: of each of B sentences.
-            max_lengths, entries: as for `constraint`.
+        Other arguments are as for `constraint`.
         """
         marks = self._codec.target.marks
         if marks is None:
@@ -307,8 +305,8 @@ class SpanKeeper:
 
     def needs_links(self, request: Request) -> bool:
         """Return whether a line has markup to put back by its links."""
-        has_markup = isinstance(request, SpanRequest) and bool(request.marked.elements)
-        return has_markup and not _marking(request)
+        is_marked = _marking(request) is not None
+        return isinstance(request, SpanRequest) and bool(request.marked.elements) and not is_marked
 
     def write(self, answer: Answer, ids: Sequence[Sequence[int]], *, keep_links: bool) -> Answer:
         """Write markup and placeholders into the translations of an answer.
