@@ -132,16 +132,32 @@ def metrics_of(compares: ComparedType, *, needs_source: bool = False) -> list[st
     ]
 
 
+OTHER_LANGUAGE = "other-language"
+"""The share of validation outputs in another language, in points above that of the references."""
+
+
+def base_metric(name: str) -> str:
+    """Return the metric of a score, such as bleu of `bleu:en-sv`, that of one direction."""
+    return name.partition(":")[0]
+
+
+def label_of(name: str) -> str:
+    """Return the name of a score in reports, such as `BLEU en-sv`."""
+    base, _, direction = name.partition(":")
+    return f"{METRICS[base].label if base in METRICS else base} {direction}".rstrip()
+
+
 def cost(metric: str, nll: float, scores: Mapping[str, float]) -> float:
     """Return a validation result as a cost: smaller is better, NaN becomes infinite.
 
     Args:
-        metric: NLL or a key of `scores`.
+        metric: NLL or a key of `scores`, also of one direction, such as `bleu:en-sv`.
         nll: negative log-likelihood of the validation set, per token.
         scores: the scores, by the names of metrics.
     """
     value = nll if metric == NLL else scores[metric]
-    sign = -1 if metric != NLL and METRICS[metric].is_higher_better else 1
+    base = base_metric(metric)
+    sign = -1 if base in METRICS and METRICS[base].is_higher_better else 1
     return math.inf if math.isnan(value) else sign * value
 
 

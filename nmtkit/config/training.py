@@ -391,7 +391,8 @@ class ValidationConfig:
     validate_metrics: str = setting(
         AUTO,
         "Comma-separated metrics of the translated validation set, as in `nmtkit score`; auto = "
-        "bleu, or brackets for a parser; none = do not translate.",
+        "bleu, bleu,chrf for several directions, or brackets for a parser; none = do not "
+        "translate.",
         metavar="LIST",
     )
     validate_samples: int = setting(
@@ -402,7 +403,8 @@ class ValidationConfig:
     )
     best_metric: str = setting(
         NLL,
-        "Metric for the best checkpoint and early stopping: nll or one of --validate-metrics.",
+        "Metric for the best checkpoint and early stopping: nll or one of --validate-metrics. With "
+        "several directions, it is their average, or that of one, such as bleu:en-sv.",
         metavar="METRIC",
     )
     patience: int = setting(

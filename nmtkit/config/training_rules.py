@@ -13,6 +13,7 @@ from nmtkit.config.metrics import (
     METRICS,
     NLL,
     NONE,
+    base_metric,
     metric_names,
     not_validated,
 )
@@ -243,7 +244,7 @@ def _validation(recipe: TrainRecipe) -> Iterator[Problem]:
 def _validated_metrics(recipe: TrainRecipe) -> Iterator[Problem]:
     """Yield the problems that do not depend on the dataset; training finds the others."""
     validation = recipe.validation
-    text, best = validation.validate_metrics, validation.best_metric
+    text, best = validation.validate_metrics, base_metric(validation.best_metric)
     names = [] if text in (AUTO, NONE) else metric_names(text)
     keys = ("validate_metrics", "best_metric")
     yield from unknown_metrics(names, METRICS, *keys)

@@ -91,6 +91,16 @@ def direction_pairs(dataset: Dataset) -> dict[str, float]:
     return found
 
 
+def describe_directions(dataset: Dataset) -> Iterator[str]:
+    """Yield a line about each direction: how often it is seen, and whether it is validated."""
+    sizes = direction_pairs(dataset) if dataset.directions else {}
+    validated = {one.direction for one in dataset.valid_texts}
+    for direction, size in sizes.items():
+        unseen = "" if direction in validated else "; it has no validation text"
+        share = size / math.fsum(sizes.values())
+        yield f"direction {direction}: {size:,.0f} pairs per epoch, {share:.1%}{unseen}"
+
+
 def epoch_pairs(dataset: Dataset) -> float:
     """Return the training pairs of an epoch on average, which weights multiply."""
     return math.fsum(map(operator.mul, dataset.weights, _corpus_pairs(dataset)))

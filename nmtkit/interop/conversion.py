@@ -104,6 +104,11 @@ def export(
         lines.append(
             "alignments differ from nmtkit's, because other libraries do not read the whole target"
         )
+    if symbols := loaded.codec.symbols:
+        lines.append(
+            f"write the language symbols, such as {symbols[0]}, and a space before each source "
+            "line: the vocabulary has them, and the other library does not add them"
+        )
     for line in lines:
         report(line)
     report(f"exported {path} to {out}")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+from nmtkit.config.metrics import NLL, base_metric
 from nmtkit.units import duration, mebibytes, printable
 
 Template = str | Callable[[Any], str]
@@ -47,9 +48,14 @@ def _writer(template: Template) -> Callable[[Any], str]:
     return template.format if isinstance(template, str) else template
 
 
-def plain_scores(scores: Mapping[str, float]) -> str:
-    """Write scores for a plain line."""
-    return " ".join(f"{name}={score:.2f}" for name, score in scores.items())
+def plain_scores(scores: Mapping[str, float], equals: str = "=", space: str = " ") -> str:
+    """Write scores as one line."""
+    return space.join(f"{name}{equals}{shown_score(name, one)}" for name, one in scores.items())
+
+
+def shown_score(name: str, score: float) -> str:
+    """Write a score: nll, of a direction, with four digits, others with two."""
+    return f"{score:.4f}" if base_metric(name) == NLL else f"{score:.2f}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +154,8 @@ class ValidationRecord:
         update: the number of updates before it.
         nll: negative log-likelihood without smoothing, in nats per target token; perplexity is
             its exp.
-        scores: scores of the translated validation set, by metric.
+        scores: scores of the translated validation set, by metric; of several directions, also of
+            each, such as `bleu:en-sv` and `nll:en-sv`, and `nll` and the metrics are averages.
         signatures: how the scores were computed, by metric; empty if the model cannot translate.
         is_best: whether it is better than all before, by --best-metric.
         took_s: its duration in seconds.
@@ -162,7 +169,7 @@ class ValidationRecord:
     perplexity: float = shown("perplexity={:.2f}", "perplexity {:.2f}")
     scores: Mapping[str, float] = shown(
         plain_scores,
-        lambda scores: "  ".join(f"{name} {score:.2f}" for name, score in scores.items()),
+        lambda scores: plain_scores(scores, " ", "  "),
     )
     signatures: Mapping[str, str]
     is_best: bool

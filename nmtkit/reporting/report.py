@@ -14,7 +14,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TypeVar
 
-from nmtkit.config.metrics import METRICS, NLL
+from nmtkit.config.metrics import NLL, label_of
 from nmtkit.reporting import page
 from nmtkit.reporting.page import Section, check_is_free, markdown, markdown_text
 from nmtkit.reporting.paper import table2
@@ -163,7 +163,7 @@ def _plots(runs: Sequence[Run]) -> list[Plot]:
         _plot("Dev nll, nats per token" + _caveat(comparable_by(NLL, runs)), runs, _dev_nll, False),
         *(
             _plot(
-                f"Dev {METRICS[metric].label}" + _caveat(comparable_by(metric, runs)),
+                f"Dev {label_of(metric)}" + _caveat(comparable_by(metric, runs)),
                 runs,
                 partial(_dev_scores, metric),
                 False,

@@ -11,10 +11,10 @@ from functools import partial
 from itertools import pairwise, takewhile
 from typing import TypeVar
 
-from nmtkit.config.metrics import METRICS, NLL, cost
+from nmtkit.config.metrics import NLL, cost, label_of
 from nmtkit.config.schema import TrainRecipe, fields_of, values_of
 from nmtkit.config.toml import literal
-from nmtkit.progress.records import SessionRecord, ValidationRecord
+from nmtkit.progress.records import SessionRecord, ValidationRecord, shown_score
 from nmtkit.reporting.page import NOTHING, Cell, Section, Table
 from nmtkit.reporting.runs import Run, signatures, validated_metrics
 from nmtkit.units import SECONDS_PER_MINUTE, counted, duration, printable
@@ -107,7 +107,7 @@ def obstacles(metric: str, runs: Sequence[Run]) -> list[str]:
 def _conditions(metric: str) -> tuple[Condition, ...]:
     if metric == NLL:
         return (_LANGUAGES, _TEXT, _VOCABULARY, _PAIRS)
-    label = METRICS[metric].label
+    label = label_of(metric)
     signature = Condition(
         f"the signatures of {label}",
         partial(_signature, metric),
@@ -168,7 +168,7 @@ def _columns_of_summary(runs: Sequence[Run]) -> Iterator[tuple[str, list[Cell], 
         yield "epoch", [Cell(f"{run.last.epoch:,}") for run in runs], ""
     yield "time", [Cell(duration(_seconds(run))) for run in runs], "with validation, all sessions"
     for metric in (NLL, *validated_metrics(runs)):
-        label = "dev nll" if metric == NLL else METRICS[metric].label
+        label = "dev nll" if metric == NLL else label_of(metric)
         yield f"best {label}", _bests(metric, runs), ""
     yield "tokens/s", [*map(_speed, runs)], "of both sides, without validation"
     if any(run.last.skipped_updates for run in runs):
@@ -210,7 +210,7 @@ def validations(runs: Sequence[Run]) -> Section:
     rows = list(zip(*(cells for _, cells in columns), strict=True))
     sentences = _bold("bold: the best of a run", rows)
     for metric in validated_metrics(runs):
-        label = METRICS[metric].label
+        label = label_of(metric)
         sentences += [f"{label}: {signature}" for signature in signatures(runs, metric)]
     if len(updates) < len(times):
         sentences.append(f"{len(updates)} of {len(times):,} validated updates are shown")
@@ -264,7 +264,7 @@ def _bests(metric: str, runs: Sequence[Run]) -> list[Cell]:
         best = run.best(metric)
         if best is None:
             return NOTHING
-        value = f"{best.nll:.4f}" if metric == NLL else f"{best.scores[metric]:.2f}"
+        value = shown_score(metric, best.nll if metric == NLL else best.scores[metric])
         return Cell(f"{value} at {best.update:,}", run.name in winners)
 
     return [cell(run) for run in runs]
@@ -317,14 +317,13 @@ def _columns(run: Run, updates: Sequence[int], prefix: str) -> Iterator[tuple[st
             if metric == NLL or metric in record.scores
         }
         best = run.best(metric) if len({*values.values()}) > 1 else None
-        digits = 4 if metric == NLL else 2
         cells = [
-            Cell(f"{values[update]:.{digits}f}", by_update[update] is best)
+            Cell(shown_score(metric, values[update]), by_update[update] is best)
             if update in values
             else NOTHING
             for update in updates
         ]
-        yield f"{prefix}{'dev nll' if metric == NLL else METRICS[metric].label}", cells
+        yield f"{prefix}{'dev nll' if metric == NLL else label_of(metric)}", cells
 
 
 def _shown(times: Mapping[int, int], required: Set[int]) -> list[int]:
@@ -376,7 +375,7 @@ def _about(run: Run) -> Iterator[str]:
     for metric in validated_metrics([run]):
         if len(signatures([run], metric)) > 1:
             yield (
-                f"the signature of {METRICS[metric].label} changed between validations, so they "
+                f"the signature of {label_of(metric)} changed between validations, so they "
                 f"cannot be compared: {' and '.join(signatures([run], metric))}"
             )
     if not is_finished(run):

@@ -85,9 +85,9 @@ def _best(metric: str, validations: Sequence[ValidationRecord]) -> ValidationRec
 
 
 def validated_metrics(runs: Sequence[Run]) -> list[str]:
-    """Return the metrics of all validations, in the order of METRICS."""
+    """Return the metrics of all validations, in the order of METRICS; then those of directions."""
     found = {name for run in runs for record in run.validations for name in record.scores}
-    return [name for name in METRICS if name in found]
+    return [*(name for name in METRICS if name in found), *sorted(found - METRICS.keys())]
 
 
 def signatures(runs: Sequence[Run], metric: str) -> list[str]:

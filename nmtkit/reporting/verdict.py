@@ -7,7 +7,7 @@ Source: Koehn 2004, "Statistical Significance Tests for Machine Translation Eval
 import math
 from collections.abc import Sequence
 
-from nmtkit.config.metrics import METRICS, NLL, MetricsConfig, cost
+from nmtkit.config.metrics import METRICS, NLL, MetricsConfig, base_metric, cost, label_of
 from nmtkit.evaluation.metric import Metric, Statistics
 from nmtkit.evaluation.metrics import make_metrics
 from nmtkit.evaluation.significance import paired_bootstrap
@@ -59,10 +59,12 @@ def _comparison(metric: str, runs: Sequence[Run]) -> str:
 
 def _test(metric: str, first: Run, second: Run) -> tuple[bool, str]:
     """Return whether a difference is more than chance, and a clause about it."""
-    if metric == NLL:
+    if base_metric(metric) not in METRICS:
         return False, "not tested for chance, as only scores of translations are"
     # Scores of statistics do not depend on the tokenizer, whose packages may be missing here.
-    config = MetricsConfig(metric=metric, tokenize="none", language_pair=first.languages or "")
+    config = MetricsConfig(
+        metric=base_metric(metric), tokenize="none", language_pair=first.languages or ""
+    )
     made = make_metrics(config)[0]
     lines = {run.name: _lines(metric, made, run) for run in (first, second)}
     if missing := [name for name, one in lines.items() if not one]:
@@ -106,7 +108,7 @@ def _best_validation(run: Run) -> str:
 
 
 def _label(metric: str) -> str:
-    return NLL if metric == NLL else METRICS[metric].label
+    return label_of(metric)
 
 
 def _cost(metric: str, run: Run) -> float:

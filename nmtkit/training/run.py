@@ -24,9 +24,10 @@ from nmtkit.config.training import ModelConfig
 from nmtkit.config.training_rules import with_alignment_head
 from nmtkit.data.batch import eos_batch, make_batch
 from nmtkit.data.binary import Dataset
+from nmtkit.data.languages import language_identifier
 from nmtkit.data.sampler import (
     check_budget,
-    direction_pairs,
+    describe_directions,
     epoch_tokens,
     with_temperature,
 )
@@ -63,7 +64,12 @@ from nmtkit.training.state import (
 from nmtkit.training.text_hook import TrainingText
 from nmtkit.training.trainer import Trainer
 from nmtkit.training.updates import UpdateLoader, open_updates
-from nmtkit.training.validation import ValidationHistory, Validator, make_validation_metrics
+from nmtkit.training.validation import (
+    ValidationHistory,
+    Validator,
+    make_validation_metrics,
+    validated_directions,
+)
 from nmtkit.version import __version__
 
 SHARED_FOLDER_S, SHARED_FOLDER_POLL_S = 60.0, 0.2
@@ -166,7 +172,12 @@ def make_trainer(
         make_objective(recipe, train_state.published, context.execution),
         dataset,
         recipe.search,
-        make_validation_metrics(recipe.validation, dataset.codec, context.reporter.message),
+        make_validation_metrics(
+            recipe.validation,
+            dataset.codec,
+            validated_directions(dataset),
+            context.reporter.message,
+        ),
         recipe.training.max_tokens or recipe.training.update_tokens // schedule.initial,
         context.reporter.message,
         ranks,
@@ -264,7 +275,9 @@ def open_dataset(recipe: TrainRecipe, data_dir: Path) -> Dataset:
     check_budget(dataset.train, recipe.training.update_tokens)
     check_positions(recipe, dataset)
     TrainingText.of(recipe, dataset)  # errors are those of the recipe
-    make_validation_metrics(recipe.validation, dataset.codec, lambda _: None)  # reported later
+    directions = validated_directions(dataset)
+    # Missing packages are reported later.
+    make_validation_metrics(recipe.validation, dataset.codec, directions, lambda _: None)
     return dataset
 
 
@@ -419,8 +432,13 @@ def announce(trainer: Trainer) -> None:
         f"attention={_attention(recipe.model, context.device, precision)} "
         f"compile={recipe.engine.compile}"
     )
-    for line in _directions(dataset):
+    for line in describe_directions(dataset):
         context.reporter.message(line)
+    if dataset.directions and trainer.validator.metrics and not language_identifier():
+        context.reporter.message(
+            "the languages of validation outputs are not measured; `pip install 'nmtkit[audit]'` "
+            "adds that"
+        )
     if planned < warmup:
         end = "max_updates" if planned == recipe.training.max_updates else "max_epochs"
         about = "" if end == "max_updates" else f", about {planned:,} updates"
@@ -431,18 +449,6 @@ def announce(trainer: Trainer) -> None:
         )
     if progress.update:
         context.reporter.message(f"continuing after update {progress.update}")
-
-
-def _directions(dataset: Dataset) -> Iterator[str]:
-    """Yield a line about each direction: how often it is seen, and whether it is validated."""
-    sizes = direction_pairs(dataset) if dataset.directions else {}
-    validated = {one.direction for one in dataset.valid_texts}
-    for direction, size in sizes.items():
-        unseen = "" if direction in validated else "; it has no validation text"
-        yield (
-            f"direction {direction}: {size:,.0f} pairs per epoch, "
-            f"{size / sum(sizes.values()):.1%}{unseen}"
-        )
 
 
 def describe_session(

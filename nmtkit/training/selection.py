@@ -32,6 +32,7 @@ from nmtkit.training.validation import (
     ValidationHistory,
     Validator,
     make_validation_metrics,
+    validated_directions,
 )
 from nmtkit.units import counted, perplexity
 
@@ -158,7 +159,8 @@ def compare_with_best(run: Path, mean: Path, dataset: Dataset, reporter: WorkRep
     device, single = set_up(RuntimeConfig()), find_model(run)
     config, costs = describe_model(single).recipe.validation, []
     metric = config.best_metric
-    metrics = make_validation_metrics(config, dataset.codec, reporter.message)
+    directions = validated_directions(dataset)
+    metrics = make_validation_metrics(config, dataset.codec, directions, reporter.message)
     for model, name in ((mean, "mean"), (single, f"checkpoint {int(single.name)}")):
         reporter.message(f"validating the {name}")
         one = _validate(model, dataset, metrics, device, reporter)

@@ -350,6 +350,11 @@ class Trainer:
             self._store_lines(record, result.statistics)
             self._log(record)
             reporter.validation(record)
+            if worse := self.history.worse_directions():
+                reporter.message(
+                    f"update={update}: the average of {context.recipe.validation.best_metric} is "
+                    f"the best so far, but worse than at the last best one in {', '.join(worse)}"
+                )
             self.saver.keep_best(self.history.best_first())
 
     def _store_lines(self, record: ValidationRecord, statistics: Mapping[str, Statistics]) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, starmap
 
+import numpy as np
 import torch
 
 from nmtkit.config.metrics import (
@@ -19,18 +20,23 @@ from nmtkit.config.metrics import (
     METRICS,
     NLL,
     NONE,
+    OTHER_LANGUAGE,
     MetricsConfig,
+    base_language,
+    base_metric,
     cost,
     metric_names,
     metrics_of,
     not_validated,
     tokenizer_of,
 )
+from nmtkit.config.problems import suggestion
 from nmtkit.config.schema import SearchConfig, TranslateRecipe
 from nmtkit.config.training import ValidationConfig
 from nmtkit.config.translation import AligningConfig, LinksConfig, TranslationConfig
 from nmtkit.data.batch import gather
 from nmtkit.data.binary import Dataset
+from nmtkit.data.languages import LanguageScores, Rank, language_identifier
 from nmtkit.data.sampler import batch_by_length
 from nmtkit.decoding.aligner import Aligner, AligningModel
 from nmtkit.decoding.answers import Pair, Request
@@ -41,7 +47,7 @@ from nmtkit.evaluation.metric import Metric, Statistics
 from nmtkit.evaluation.metrics import EXTRAS, count_corpus, is_installed, make_metrics
 from nmtkit.progress.records import Sample, ValidationProgress, ValidationRecord
 from nmtkit.text.characters import SUBWORD_MARK, join_subwords
-from nmtkit.text.codec import TextCodec
+from nmtkit.text.codec import TextCodec, languages_of
 from nmtkit.text.lines import numbered_chunks
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.objective import Objective
@@ -100,6 +106,19 @@ class ValidationHistory:
         self._scores.append(scores)
         return is_best
 
+    def worse_directions(self) -> list[str]:
+        """Return the directions that are worse than at the best validation before the last one.
+
+        None if the last validation is not the best; the metric is then not an average, or worse.
+        """
+        *earlier, last = self._costs
+        if not earlier or last >= min(earlier):
+            return []
+        old, new = self._scores[earlier.index(min(earlier))], self._scores[-1]
+        names = [name for name in new if name.startswith(f"{self._metric}:") and name in old]
+        worse = [one for one in names if cost(one, math.inf, new) > cost(one, math.inf, old)]
+        return [name.partition(":")[2] for name in worse]
+
     def is_best_by(self, metric: str) -> bool:
         """Return whether the last validation, which has a score by a metric, is the best by it."""
         costs = [cost(metric, math.inf, one) for one in self._scores if metric in one]
@@ -122,15 +141,21 @@ class ValidationHistory:
 
 
 def make_validation_metrics(
-    config: ValidationConfig, codec: TextCodec, report: Callable[[str], None]
+    config: ValidationConfig,
+    codec: TextCodec,
+    directions: Sequence[str],
+    report: Callable[[str], None],
 ) -> dict[str, Metric]:
     """Make the metrics of validations, by name; they are those of `nmtkit score`.
+
+    With several directions, each has its own, such as `bleu:en-sv`.
 
     BLEU without the packages that its tokenizer needs compares characters instead.
 
     Args:
         config: checked settings.
         codec: its target type must fit the metrics, and its languages are theirs.
+        directions: of the validation texts; none of two languages.
         report: prints a line about missing packages.
 
     Raises:
@@ -138,11 +163,18 @@ def make_validation_metrics(
             validated.
     """
     target, text = codec.target_type, config.validate_metrics
-    automatic = {AUTO: [DEFAULT_METRICS[target]], NONE: []}
+    default = [DEFAULT_METRICS[target], *(["chrf"] if directions else [])]
+    automatic = {AUTO: default, NONE: []}
+    best, _, direction = config.best_metric.partition(":")
+    if direction and direction not in directions:
+        raise ConfigError(
+            f"best_metric ({config.best_metric!r}): this dataset has no validation text of "
+            f"{direction}; {suggestion(direction, directions)} [validation.best_metric]"
+        )
     names = automatic[text] if text in automatic else metric_names(text)
     wanted = [("validate_metrics", name) for name in names]
-    if config.best_metric != NLL:
-        wanted.append(("best_metric", config.best_metric))
+    if best != NLL:
+        wanted.append(("best_metric", best))
     for setting, name in wanted:
         if METRICS[name].compares not in (target, "text"):  # any line is text, too
             raise ConfigError(
@@ -150,17 +182,23 @@ def make_validation_metrics(
                 f"dataset is {target}; choose from {', '.join(metrics_of(target))} "
                 f"[validation.{setting}]"
             )
-    if config.best_metric not in (NLL, *names):
-        raise ConfigError(f"{not_validated(config.best_metric, names)} [validation.best_metric]")
-    made = MetricsConfig(language_pair=codec.language_pair)
-    tokenizer = tokenizer_of(made)
-    if "bleu" in names and not is_installed(tokenizer):
-        report(
-            f"BLEU of validations is by character, as the packages of the tokenizer {tokenizer} "
-            f"are not installed; run `pip install 'nmtkit[{EXTRAS[tokenizer].name}]'`"
-        )
-        made = replace(made, tokenize="char")
-    return {name: make_metrics(replace(made, metric=name))[0] for name in names}
+    if best not in (NLL, *names):
+        raise ConfigError(f"{not_validated(best, names)} [validation.best_metric]")
+    metrics = {}
+    for one in directions or [""]:
+        pair = "-".join(map(base_language, languages_of(one))) if one else codec.language_pair
+        made = MetricsConfig(language_pair=pair)
+        tokenizer = tokenizer_of(made)
+        if "bleu" in names and not is_installed(tokenizer):
+            report(
+                f"BLEU of validations {f'in {one} ' * bool(one)}is by character, as the packages "
+                f"of the tokenizer {tokenizer} are not installed; run "
+                f"`pip install 'nmtkit[{EXTRAS[tokenizer].name}]'`"
+            )
+            made = replace(made, tokenize="char")
+        for name in names:
+            metrics[_named(name, one)] = make_metrics(replace(made, metric=name))[0]
+    return metrics
 
 
 @dataclass(frozen=True)
@@ -171,7 +209,8 @@ class Validator:
         objective: objective with the model to validate.
         dataset: dataset with validation pairs and their raw text.
         search: settings of the search that translates for the metrics.
-        metrics: metrics by name; if empty, nothing is translated.
+        metrics: metrics by name, those of a direction as `bleu:en-sv`; if empty, nothing is
+            translated.
         batch_tokens: largest number of source or target tokens per batch.
         warn: prints warnings of the translator, and of metrics that cannot be computed.
         ranks: ranks that divide the work.
@@ -210,31 +249,52 @@ class Validator:
         try:
             own_nll = self._nll(is_stopping, show)
             # Otherwise search cannot use the probabilities.
-            is_translated = self.metrics and math.isfinite(own_nll)
+            is_finite = all(map(math.isfinite, own_nll))
+            is_translated = self.metrics and is_finite
             own_lines = self._translate(is_stopping, show) if is_translated else []
-            is_aligned = self.alignment_error and math.isfinite(own_nll)
+            is_aligned = self.alignment_error and is_finite
             own_links = self._align(is_stopping, show) if is_aligned else []
         finally:
             self.objective.train()
         if any(self.ranks.gather(is_stopping())):
             return None
-        num_tokens = int(self.dataset.valid.target.lengths().sum())
-        nll = sum(self.ranks.gather(own_nll)) / num_tokens
+        lengths = self.dataset.valid.target.lengths()
+        nlls = {
+            text.direction: sum(own) / int(lengths[text.pairs].sum())
+            for text, *own in zip(self._texts, *self.ranks.gather(own_nll), strict=True)
+        }
+        nll = sum(nlls.values()) / len(nlls)
+        of_directions = {_named(NLL, one): value for one, value in nlls.items() if one}
         if not math.isfinite(nll):
             metrics = {**self.metrics}
             if self.alignment_error:
                 metrics["aer"] = self.alignment_error
-            return Validation(nll, {name: _worst(one) for name, one in metrics.items()}, {})
+            worst = {name: _worst(one) for name, one in metrics.items()}
+            return Validation(nll, _with_averages(worst) | of_directions, {})
         translations, links = (
             [line for lines in self.ranks.gather(own) for line in lines]
             for own in (own_lines, own_links)
         )
-        return self._scored(nll, translations, links, show)
+        scored = self._scored(nll, translations, links, show)
+        return replace(scored, scores=_with_averages(scored.scores) | of_directions)
+
+    @cached_property
+    def _texts(self) -> "list[_Part]":
+        """The validation texts."""
+        parts, line, pair = [], 0, 0
+        for text in self.dataset.valid_texts:
+            ends = line + text.num_lines, pair + text.num_pairs
+            parts.append(_Part(text.direction, slice(line, ends[0]), slice(pair, ends[1])))
+            line, pair = ends
+        return parts
 
     def _scored(
         self, nll: float, translations: Sequence[str], links: Sequence[str], show: ShowProgress
     ) -> Validation:
-        scores, signatures, statistics = {}, {}, {}
+        """Return the scores of translations, those of each direction if there are several."""
+        scores: dict[str, float] = {}
+        signatures, statistics = {}, {}
+        lines = {text.direction: text.lines for text in self._texts}
         join = _joiner(self.dataset.codec)
         outputs, references = (
             [*map(join, one)] for one in (translations, self.dataset.valid_target)
@@ -242,8 +302,9 @@ class Validator:
         if self.metrics:
             show(ValidationProgress("computed metrics", 0, len(self.metrics)))
         for number, (name, metric) in enumerate(self.metrics.items(), 1):
+            own = lines[name.partition(":")[2]]
             try:
-                counted = count_corpus(metric, outputs, [references])
+                counted = count_corpus(metric, outputs[own], [references[own]])
                 score = metric.score(counted, resamples=0)
             except DataError as error:
                 self.warn(f"{name} of the validation set cannot be computed: {error}")
@@ -252,6 +313,10 @@ class Validator:
                 scores[name], signatures[name] = score.score, score.signature
                 statistics[name] = counted
             show(ValidationProgress("computed metrics", number, len(self.metrics)))
+        if self.metrics and self.dataset.directions and (rank := language_identifier()):
+            for direction, own in lines.items():
+                name = _named(OTHER_LANGUAGE, direction)
+                scores[name] = points_in_other_language(outputs[own], references[own], rank)
         if self.alignment_error:
             counted = count_corpus(self.alignment_error, links, [self.dataset.valid_links])
             score = self.alignment_error.score(counted, resamples=0)
@@ -260,21 +325,25 @@ class Validator:
         return Validation(nll, scores, signatures, translations, statistics)
 
     @torch.inference_mode()
-    def _nll(self, is_stopping: Callable[[], bool], show: ShowProgress) -> float:
-        """Sum the negative log-likelihood over this rank's batches."""
+    def _nll(self, is_stopping: Callable[[], bool], show: ShowProgress) -> list[float]:
+        """Sum the negative log-likelihood of each validation text over this rank's batches."""
         pairs = replace(self.dataset.valid, links=None)
         device = self.objective.model.output_weight.device
         lengths = pairs.source.lengths(), pairs.target.lengths()
         budget = max(self.batch_tokens, int(lengths[0].max()), int(lengths[1].max()))
-        total = 0.0
-        batches = batch_by_length(*lengths, budget)[self.ranks.rank :: self.ranks.size]
+        totals = [0.0] * len(self._texts)
+        batches = [
+            (place, text.pairs.start + indices)
+            for place, text in enumerate(self._texts)
+            for indices in batch_by_length(lengths[0][text.pairs], lengths[1][text.pairs], budget)
+        ][self.ranks.rank :: self.ranks.size]
         show(ValidationProgress("batches of nll", 0, len(batches)))
-        for number, indices in enumerate(batches, 1):
+        for number, (place, indices) in enumerate(batches, 1):
             if is_stopping():
                 break
-            total += float(self.objective(gather(pairs, indices, device)).sums[NLL])
+            totals[place] += float(self.objective(gather(pairs, indices, device)).sums[NLL])
             show(ValidationProgress("batches of nll", number, len(batches)))
-        return total
+        return totals
 
     def _translate(self, is_stopping: Callable[[], bool], show: ShowProgress) -> list[str]:
         """Translate this rank's lines."""
@@ -319,6 +388,49 @@ class Validator:
         """Return the first line of this rank, and the end of its lines."""
         count, ranks = len(self.dataset.valid_source), self.ranks
         return count * ranks.rank // ranks.size, count * (ranks.rank + 1) // ranks.size
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A validation text: its direction, or "", its lines, and its pairs with ids."""
+
+    direction: str
+    lines: slice
+    pairs: slice
+
+
+def validated_directions(dataset: Dataset) -> list[str]:
+    """Return the directions with a validation text; none of a dataset of two languages."""
+    return [text.direction for text in dataset.valid_texts if text.direction]
+
+
+def points_in_other_language(
+    outputs: Sequence[str], references: Sequence[str], rank: Rank
+) -> float:
+    """Return the percentage of outputs in another language, minus that of the references.
+
+    The languages are those of the references; lines that are too short are not judged.
+    """
+    known = LanguageScores.of(references, rank)
+    shares = []
+    for scores in (LanguageScores.of(outputs, rank), known):
+        num_judged = int(np.count_nonzero(scores.are_judged))
+        found = int(np.count_nonzero(scores.in_other_language(known)))
+        shares.append(100 * found / max(1, num_judged))
+    return shares[0] - shares[1]
+
+
+def _named(metric: str, direction: str) -> str:
+    return f"{metric}:{direction}" if direction else metric
+
+
+def _with_averages(scores: Mapping[str, float]) -> dict[str, float]:
+    """Return scores with the averages over directions, which come first."""
+    names = dict.fromkeys(base_metric(name) for name in scores if ":" in name)
+    values = {
+        one: [score for name, score in scores.items() if base_metric(name) == one] for one in names
+    }
+    return {**{name: sum(own) / len(own) for name, own in values.items()}, **scores}
 
 
 def choose_samples(dataset: Dataset, translations: Sequence[str], number: int) -> list[Sample]:

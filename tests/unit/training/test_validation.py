@@ -36,6 +36,8 @@ from nmtkit.training.validation import (
     Validator,
     choose_samples,
     make_validation_metrics,
+    points_in_other_language,
+    validated_directions,
 )
 from tests.tiny import (
     prepared,
@@ -96,7 +98,9 @@ def validator_of(
 ) -> Validator:
     objective = Objective(model, recipe.training, None).train()
     opened = Dataset.open(dataset)
-    metrics = make_validation_metrics(recipe.validation, opened.codec, pytest.fail)
+    metrics = make_validation_metrics(
+        recipe.validation, opened.codec, validated_directions(opened), pytest.fail
+    )
     return Validator(objective, opened, recipe.search, metrics, batch_tokens, pytest.fail, Ranks())
 
 
@@ -260,7 +264,7 @@ def test_a_metric_that_cannot_be_computed_is_reported_and_others_are_computed(
 )
 def test_the_words_of_bleu_are_those_of_the_target_language(lang: str, tokenizer: str) -> None:
     codec = replace(tiny_codec(), target_lang=lang)
-    made = make_validation_metrics(ValidationConfig(), codec, pytest.fail)
+    made = make_validation_metrics(ValidationConfig(), codec, [], pytest.fail)
     lines = ["我喜欢苹果。", "น้ำใจดี", "मैं हूँ।"], ["我喜欢红苹果。", "น้ำดี", "मैं था।"]
     (result,) = score_corpus([made["bleu"]], lines[0], [lines[1]])
     expected = BLEU(tokenize=tokenizer)
@@ -275,12 +279,12 @@ def test_without_its_packages_bleu_is_by_character_and_says_so_once(
     monkeypatch.setattr(metrics, "find_spec", lambda _: None)
     codec, reports = replace(tiny_codec(), target_lang=lang), list[str]()
     config = ValidationConfig(validate_metrics="bleu,chrf")
-    made = make_validation_metrics(config, codec, reports.append)
+    made = make_validation_metrics(config, codec, [], reports.append)
     (report,) = reports
     assert f"nmtkit[{lang}]" in report
     (result,) = score_corpus([made["bleu"]], ["abcd"], [["abcd"]])
     assert "|tok:char|" in result.signature
-    make_validation_metrics(ValidationConfig(validate_metrics="chrf"), codec, pytest.fail)
+    make_validation_metrics(ValidationConfig(validate_metrics="chrf"), codec, [], pytest.fail)
 
 
 def test_the_model_is_in_training_mode_afterwards_and_keeps_its_gradients_off(
@@ -452,3 +456,34 @@ def test_the_alignment_error_is_that_of_the_links_of_the_trained_head(tmp_path: 
     without = plain.validate(lambda: False)
     assert without is not None
     assert "aer" not in without.scores
+
+
+def test_directions_that_get_worse_while_the_average_improves_are_named() -> None:
+    history = ValidationHistory("bleu", [])
+    scores = [
+        {"bleu": 10.0, "bleu:en-nl": 10.0, "bleu:en-sv": 10.0},
+        {"bleu": 9.0, "bleu:en-nl": 4.0, "bleu:en-sv": 14.0},
+        {"bleu": 11.0, "bleu:en-nl": 9.0, "bleu:en-sv": 13.0},
+    ]
+    found = []
+    for update, one in enumerate(scores, 1):
+        history.add(update, 3.0, one)
+        found.append(history.worse_directions())
+    assert found == [[], [], ["en-nl"]]
+    history = ValidationHistory("nll", [])
+    history.add(1, 3.0, {"nll:en-nl": 3.0, "nll:en-sv": 3.0})
+    history.add(2, 2.5, {"nll:en-nl": 3.5, "nll:en-sv": 1.5})
+    assert history.worse_directions() == ["en-nl"]
+
+
+def test_outputs_in_another_language_are_counted_above_those_of_the_references() -> None:
+    def rank(line: str) -> list[tuple[str, float]]:
+        lang = line[:2]
+        return [(one, 0.0 if one == lang else -99.0) for one in ("en", "nl", "sv")]
+
+    text = " long enough to be judged"
+    references = [f"nl{text}"] * 38 + [f"en{text}"]
+    outputs = [f"nl{text}"] * 9 + [f"sv{text}"] * 3 + ["sv"]
+    expected = 100 * 3 / 12 - 100 * 1 / 39
+    assert points_in_other_language(outputs, references, rank) == pytest.approx(expected)
+    assert points_in_other_language(references, references, rank) == 0
