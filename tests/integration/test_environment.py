@@ -98,6 +98,7 @@ def test_a_model_in_python_waits_without_spinning() -> None:
     assert str(SPIN_COUNT) in spin_counts(done)
 
 
+@pytest.mark.thorough
 @needs_compiler
 def test_code_of_training_is_compiled_in_the_cache_of_the_user(files: Path) -> None:
     (files / "temporary").mkdir()
