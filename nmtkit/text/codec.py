@@ -379,9 +379,9 @@ class TextCodec:
         return digest.hexdigest()
 
     @property
-    def description(self) -> Description:
+    def description(self) -> dict[str, object]:
         """The content of codec.json."""
-        return Description(
+        described = Description(
             format="nmtkit-codec",
             version=_VERSION,
             source=SideDescription.of(self.source_lang, self.source),
@@ -390,13 +390,12 @@ class TextCodec:
             directions=self.directions,
             has_source_symbols=self.has_source_symbols,
         )
+        left_out = () if self.directions else ("directions", "has_source_symbols")
+        return {name: one for name, one in encode(described).items() if name not in left_out}
 
     def save(self, folder: Path) -> None:
         """Write codec.json and the vocabularies into an empty folder."""
-        values = encode(self.description)
-        if not self.directions:
-            del values["directions"], values["has_source_symbols"]
-        text = json.dumps(values, indent=2) + "\n"
+        text = json.dumps(self.description, indent=2) + "\n"
         (folder / "codec.json").write_text(text, encoding="utf-8")
         names = _names(self.source.kind, self.is_shared)
         for name, vocabulary in zip(names, (self.source, self.target), strict=False):
