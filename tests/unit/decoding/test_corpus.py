@@ -240,7 +240,7 @@ def other_settings() -> Iterator[tuple[str, Any]]:
         if name in FREE_SETTINGS:
             continue
         if field.setting.choices:
-            yield name, [*field.setting.choices][-1]
+            yield name, [one for one in field.setting.choices if one != field.default][-1]
         elif isinstance(field.default, bool):
             yield name, not field.default
         elif isinstance(field.default, int | float):
