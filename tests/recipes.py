@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 WMT14 = ROOT / "examples" / "wmt14"
 WSJ = ROOT / "examples" / "wsj"
 ADAPTATION = ROOT / "examples" / "adaptation"
+MULTILINGUAL = ROOT / "examples" / "multilingual"
 BACK_TRANSLATION = ROOT / "examples" / "back-translation"
 DISTILLATION = ROOT / "examples" / "distillation"
 ALIGNMENT = ROOT / "examples" / "alignment"

@@ -177,6 +177,8 @@ def _read_run(run: RunFolder) -> SavedRun:
 def _model_lines(described: Description, sha256: str) -> Iterator[str]:
     manifest, codec, model = described.manifest, described.codec, described.recipe.model
     yield aligned("languages", f"{codec.source_lang} to {codec.target_lang}")
+    if codec.directions:
+        yield aligned("directions", ", ".join(codec.directions))
     yield aligned("vocabulary", _vocabulary(codec))
     embeddings = "tied" if model.tie_embeddings else "separate"
     yield aligned("shape", f"{shape_text(model)}, {model.activation}, {embeddings} embeddings")
