@@ -171,6 +171,11 @@ def test_arguments_of_other_types_are_refused_at_the_call(
             nmtkit.DataError,
             "lines 1 target_prefixes 2",
         ),
+        (
+            lambda t: t.translate(["a"], target_lang="de"),
+            nmtkit.DataError,
+            "line 1 target_lang de en",
+        ),
         (lambda t: t.score(["a"], []), nmtkit.DataError, "sources 1 targets 0"),
         (
             lambda t: t.score(["a b c"], ["A"], max_length=3),

@@ -59,6 +59,8 @@ def test_objects_have_source_prefix_and_other_keys() -> None:
         Request("a", "b", {"id": 1}),
         Request("line\nend"),
     ]
+    (request,) = requests('{"source": "a", "target_lang": "sv", "id": 1}')
+    assert request == Request("a", "", {"id": 1}, target_lang="sv")
 
 
 def test_a_text_that_may_be_left_out_may_be_null() -> None:
@@ -75,6 +77,7 @@ def test_a_text_that_may_be_left_out_may_be_null() -> None:
         ('{"text": "a"}', "source"),
         ('{"source": null}', "source"),
         ('{"source": "a", "target_prefix": 3}', "target_prefix"),
+        ('{"source": "a", "target_lang": 3}', "target_lang"),
         (r'{"source": "A \ud800 car."}', r"source \ud800"),
         (r'{"source": "a", "target_prefix": "\udfff"}', "target_prefix"),
         ('{"source": "a", "id": NaN}', "JSON NaN"),
