@@ -159,7 +159,8 @@ class SpanKeeper:
         exact = [one for one in request.required if one.is_exact]
         needed = {TAGS: request.marked.elements, PLACEHOLDERS: exact, TERMS: terms}
         missing = [name for name in ANNOTATIONS if needed[name] and name not in self._learnt]
-        if missing:
+        # Most models have learnt no marks at all, which is no news.
+        if missing and (self._learnt or self._mode == "soft"):
             self._warn_once(f"no marks of {' and '.join(missing)} are used with this model")
         replaced = exact if PLACEHOLDERS in self._learnt else []
         terms = terms if TERMS in self._learnt else []
