@@ -105,6 +105,17 @@ class Packed:
     values: Tensor
     layout: Layout
 
+    def split(self) -> tuple[Tensor, ...]:
+        """Return the values of each sequence, views."""
+        parts: tuple[Tensor, ...] = self.values.split(self.layout.lengths)
+        return parts
+
+
+def pack_vectors(sequences: Sequence[Tensor]) -> Packed:
+    """Pack values (S, ...) of B sequences, on one device; `Packed.split` returns them."""
+    layout = Layout([*map(len, sequences)], sequences[0].device)
+    return Packed(torch.cat([*sequences]), layout)
+
 
 def pack_sequences(sequences: Sequence[Sequence[int]], device: torch.device) -> Packed:
     """Pack id sequences.

@@ -170,7 +170,7 @@ def _translate_stream(models: Sequence[Path], recipe: TranslateRecipe) -> None:
     """Translate standard input to standard output; on a terminal, line by line."""
     say_opening(*models)
     from nmtkit.decoding.answers import Tally
-    from nmtkit.decoding.formats import make_writer, read_requests
+    from nmtkit.decoding.formats import make_writer, read_requests, summarize
     from nmtkit.decoding.workers import open_translator
     from nmtkit.progress.counting import SILENT
     from nmtkit.text.lines import FIRST_CHUNK_LINES, numbered_chunks
@@ -199,5 +199,5 @@ def _translate_stream(models: Sequence[Path], recipe: TranslateRecipe) -> None:
             counting.add(result.num_lines, result.num_tokens)
             if result.answers:
                 ask()
-    if summary := translator.summarize(tally):
+    if summary := summarize(tally, translator.target_kind):
         say(summary)

@@ -25,6 +25,7 @@ from nmtkit.decoding.formats import (
     make_links_writer,
     make_writer,
     read_requests,
+    summarize,
 )
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.progress.counting import QUICK_ITEMS, Counting, WorkReporter
@@ -194,7 +195,7 @@ def translate_file(
             open=open_models,
             write=count_and_write,
             ends=partial(answered, recipe.output),
-            summary=lambda: translators[0].summarize(tally),
+            summary=lambda: summarize(tally, translators[0].target_kind),
         )
         _write_file(task, [stream], files, reporter)
 

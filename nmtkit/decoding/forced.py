@@ -17,7 +17,7 @@ from nmtkit.errors import DamagedError
 from nmtkit.model.attention import recorded_weights
 from nmtkit.model.cost import chunk_size
 from nmtkit.model.transformer import Transformer
-from nmtkit.packed import batches_by_length, pack_sequences
+from nmtkit.packed import Packed, batches_by_length, pack_sequences, pack_vectors
 from nmtkit.symbols import BOS_ID
 
 Ids = Sequence[int]
@@ -89,13 +89,17 @@ def score_by_ensemble(
 
 
 def attention_by_ensemble(
-    models: Sequence[Transformer], pairs: Sequence[tuple[Ids, Ids]], max_tokens: int
+    models: Sequence[Transformer],
+    pairs: Sequence[tuple[Ids, Ids]],
+    memories: Sequence[Sequence[Tensor]],
+    max_tokens: int,
 ) -> list[Tensor]:
     """Return the mean over models of the attention from which each reads alignments.
 
     Args:
         models: see `score_pairs`.
         pairs: see `score_pairs`.
+        memories: (S, D) of each source in each model.
         max_tokens: see `score_pairs`.
 
     Returns:
@@ -107,7 +111,11 @@ def attention_by_ensemble(
     found: dict[int, Tensor] = {}
     for batch in _batches(pairs, max_tokens):
         own = [pairs[index] for index in batch]
-        by_model = [attention_of_pairs(one, own, [one.aligning_attention])[0] for one in models]
+        encoded = map(pack_vectors, zip(*(memories[index] for index in batch), strict=True))
+        by_model = [
+            attention_of_pairs(model, own, [model.aligning_attention], memory)[0]
+            for model, memory in zip(models, encoded, strict=True)
+        ]
         means = (torch.stack(one).mean(0) for one in zip(*by_model, strict=True))
         found.update(zip(batch, means, strict=True))
     return [found[index] for index in range(len(pairs))]
@@ -115,7 +123,10 @@ def attention_by_ensemble(
 
 @torch.inference_mode()
 def attention_of_pairs(
-    model: Transformer, pairs: Sequence[tuple[Ids, Ids]], attentions: Sequence[AligningAttention]
+    model: Transformer,
+    pairs: Sequence[tuple[Ids, Ids]],
+    attentions: Sequence[AligningAttention],
+    memory: Packed | None = None,
 ) -> list[list[Tensor]]:
     """Return cross-attention of a batch of pairs, without computing probabilities.
 
@@ -123,6 +134,7 @@ def attention_of_pairs(
         model: in evaluation mode.
         pairs: source and target ids, each with its end symbol.
         attentions: which ones, at least one.
+        memory: (X, D) of the sources; None = encode them.
 
     Returns:
         For each attention and pair, (T, S) float32 on the CPU: a row per target token, which sums
@@ -140,7 +152,7 @@ def attention_of_pairs(
         recorded = {
             number: stack.enter_context(recorded_weights(one)) for number, one in layers.items()
         }
-        memory = model.encode(pack_sequences(sources, device))
+        memory = memory or model.encode(pack_sequences(sources, device))
         inputs = pack_sequences([(BOS_ID, *target[:-1]) for target in targets], device)
         is_causal = not any(one.sees_target for one in attentions)
         model.decode(inputs, memory, max(layers) + 1, is_causal=is_causal)

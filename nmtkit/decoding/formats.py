@@ -10,8 +10,9 @@ from itertools import groupby
 from typing import Any, BinaryIO
 
 from nmtkit.config.translation import LinksConfig, OutputConfig
-from nmtkit.decoding.answers import AlignedPair, Answer, Pair, Request, Translation
+from nmtkit.decoding.answers import AlignedPair, Answer, Pair, Request, Tally, Translation
 from nmtkit.errors import DataError
+from nmtkit.text.codec import KINDS
 from nmtkit.text.json_lines import MAX_OBJECT_BYTES, read_object, write_object
 from nmtkit.text.lines import MAX_LINE_BYTES, decode_lines
 from nmtkit.text.translations import (
@@ -139,6 +140,16 @@ def answered(output: OutputConfig, lines: Iterable[bytes], first: int) -> Iterat
         num_bytes += sum(sizes)
         if len(sizes) == most:
             yield number + 1, num_bytes
+
+
+def summarize(tally: Tally, target_kind: str) -> str:
+    """Return a line about what a text's translations lack or had repaired; "" = nothing.
+
+    Args:
+        tally: of the text.
+        target_kind: of the target vocabulary, a key of `KINDS`.
+    """
+    return KINDS[target_kind].summarize(tally.repairs) or tally.summary
 
 
 def _numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:

@@ -45,6 +45,7 @@ class SourcePart:
         num_symbols: number of language symbols with which each part begins.
         num_added: number of words of its text, all symbols, that the line does not have.
         forced_prefix: ids that its translations must begin with.
+        memories: (S, D) of its source in each model, while its batch is translated.
         hypotheses: its translations, best first, or as they were drawn; none before the search.
         token_log_probs: of each of them, by forced decoding, if requested.
         attention: (T, S) of each of them, for alignments, if requested.
@@ -61,6 +62,7 @@ class SourcePart:
     num_symbols: int = 0
     num_added: int = 0
     forced_prefix: list[int] = field(default_factory=list)
+    memories: Sequence[Tensor] = ()
     hypotheses: Sequence[Hypothesis] = ()
     token_log_probs: Sequence[TokenLogProbs] = ()
     attention: Sequence[Tensor] = ()

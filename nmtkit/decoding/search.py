@@ -295,11 +295,15 @@ def fill_banks(
         return best, chosen
     _, num_rows, num_tokens = sums.shape
     firsts = torch.arange(0, num_rows * num_tokens, num_tokens, device=sums.device)[:, None]
-    tokens = torch.cat([sums.argmax(2, keepdim=True), proposals], 2)  # (B, W, 1 + K)
+    _, best_of_row = row_topk(sums.flatten(0, 1), 1)
+    tokens = torch.cat([best_of_row.view(-1, num_rows, 1), proposals], 2)  # (B, W, 1 + K)
     more = (tokens.clamp(min=0) + firsts).flatten(1)
     values = sums.flatten(1).gather(1, more)
     values = values.masked_fill(tokens.flatten(1) == NO_TOKEN, IMPOSSIBLE)
     values, order = torch.cat([best, values], 1).sort(dim=1, descending=True, stable=True)
+    # Most phrases are not proposed; this synchronises with the host.
+    num_possible = int((values != IMPOSSIBLE).any(0).sum())
+    values, order = (one[:, : max(best.shape[1], num_possible)] for one in (values, order))
     indices = torch.cat([chosen, more], 1).gather(1, order)  # (B, C), best first
     progress = constraints.progress(indices // num_tokens, indices % num_tokens)
     assert progress is not None, "who proposes tokens demands them"

@@ -19,7 +19,7 @@ from nmtkit.decoding.search import Hypothesis
 from nmtkit.model.layers import Function
 from nmtkit.model.state import DecoderState
 from nmtkit.model.transformer import Transformer
-from nmtkit.packed import Packed
+from nmtkit.packed import pack_sequences, pack_vectors
 
 
 @dataclass
@@ -101,17 +101,30 @@ class Stepper:
         self.models = models
         self.shortlist = shortlist
 
-    def start(self, source: Packed, demanded: Tensor) -> EnsembleState:
-        """Encode sources; return the state before the first step, one row per sentence.
+    def encode(self, sources: Sequence[Sequence[int]]) -> list[tuple[Tensor, ...]]:
+        """Return the memory of each source in each model, (S, D)."""
+        packed = pack_sequences(sources, self.models[0].output_weight.device)
+        by_model = [model.encode(packed).split() for model in self.models]
+        return [*zip(*by_model, strict=True)]
+
+    def start(
+        self,
+        sources: Sequence[Sequence[int]],
+        memories: Sequence[Sequence[Tensor]],
+        demanded: Tensor,
+    ) -> EnsembleState:
+        """Return the state before the first step, one row per sentence.
 
         Args:
-            source: ids (X,) of B sentences.
+            sources: ids of B sentences.
+            memories: what `encode` returned for each.
             demanded: (B, P) ids that translations must contain, padded with NO_TOKEN.
         """
-        states = [model.start(model.encode(source)) for model in self.models]
+        by_model = zip(self.models, zip(*memories, strict=True), strict=True)
+        states = [model.start(pack_vectors(own)) for model, own in by_model]
         if self.shortlist is None:
             return EnsembleState(states, None)
-        return EnsembleState(states, self._batch_shortlist(self.shortlist, source, demanded))
+        return EnsembleState(states, self._batch_shortlist(self.shortlist, sources, demanded))
 
     def step(self, tokens: Tensor, state: EnsembleState) -> Tensor:
         """Return the logits of the token after each given one.
@@ -143,21 +156,21 @@ class Stepper:
         ]
 
     def _batch_shortlist(
-        self, shortlist: Shortlist, source: Packed, demanded: Tensor
+        self, shortlist: Shortlist, sources: Sequence[Sequence[int]], demanded: Tensor
     ) -> BatchShortlist:
         """Find the candidates of each sentence, and their union over the batch."""
-        lengths = source.layout.lengths
+        lengths = [*map(len, sources)]
         is_candidate = np.zeros((len(lengths), shortlist.size), bool)
         is_candidate[:, shortlist.frequent] = True
         rows = np.repeat(np.arange(len(lengths)), lengths)
-        candidates = shortlist.candidates[source.values.cpu().numpy()]
+        candidates = shortlist.candidates[np.concatenate(sources)]
         is_candidate[rows[:, None], candidates] = True
         sentences, positions = (demanded != NO_TOKEN).nonzero(as_tuple=True)
         forced = demanded[sentences, positions].cpu().numpy()
         is_candidate[sentences.cpu().numpy(), forced] = True
         entries = np.flatnonzero(is_candidate.any(0))
         bias = np.where(is_candidate[:, None, entries], np.float32(0), np.float32(IMPOSSIBLE))
-        device = source.values.device
+        device = demanded.device
         ids = torch.from_numpy(entries).to(device)
         return BatchShortlist(
             entries=ids,

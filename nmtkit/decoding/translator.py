@@ -14,7 +14,7 @@ from nmtkit.config.metrics import CONSTRAINT_SETTINGS, TargetType
 from nmtkit.config.schema import ScoringConfig, TranslateRecipe
 from nmtkit.config.translation import ConstraintsConfig
 from nmtkit.data.shortlist import Shortlist
-from nmtkit.decoding.answers import Answer, BatchResult, Chunk, Request, Tally, with_warnings
+from nmtkit.decoding.answers import Answer, BatchResult, Chunk, Request, with_warnings
 from nmtkit.decoding.constraints import (
     NO_TOKEN,
     BannedToken,
@@ -28,16 +28,16 @@ from nmtkit.decoding.forced import attention_by_ensemble, max_tokens_of, score_b
 from nmtkit.decoding.long_lines import LineSplitter, SourcePart, answer_of
 from nmtkit.decoding.sampling import SamplingSpec, sample
 from nmtkit.decoding.scorer import Scorer
-from nmtkit.decoding.search import beam_search, longest_translation
+from nmtkit.decoding.search import Hypothesis, beam_search, longest_translation
 from nmtkit.decoding.stepper import Stepper
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.model.transformer import Transformer
-from nmtkit.packed import batches_by_length, pack_sequences
+from nmtkit.packed import batches_by_length
 from nmtkit.parsing.well_formed import TreeForm
 from nmtkit.spans.keeper import SpanKeeper
 from nmtkit.spans.phrases import Requirement
 from nmtkit.symbols import UNK_ID
-from nmtkit.text.codec import KINDS, TextCodec
+from nmtkit.text.codec import TextCodec
 from nmtkit.text.language_symbols import is_trained
 
 BATCH_SIZES = {"cpu": 64, "cuda": 1024}
@@ -195,10 +195,6 @@ class Translator:
         recipe = self._recipe
         return recipe.output.n_best if recipe.sampling.sample else recipe.search.beam
 
-    def summarize(self, tally: Tally) -> str:
-        """Return a line about what a text's translations lack or had repaired; "" = nothing."""
-        return KINDS[self.target_kind].summarize(tally.repairs) or tally.summary
-
     def _final_answers(self, lines: deque[list[SourcePart]]) -> list[Answer]:
         """Remove the first lines if they are translated; return the answers to them."""
         answers = []
@@ -238,18 +234,23 @@ class Translator:
 
     def _translate(self, parts: Sequence[SourcePart]) -> None:
         """Find the hypotheses of a batch, with the annotations that are requested."""
+        memories = self._stepper.encode([part.ids for part in parts])
+        for part, of_part in zip(parts, memories, strict=True):
+            part.memories = of_part
         self._search(parts, [()] * len(parts))
         unmet = [] if self._recipe.sampling.sample else self._unmet(parts)
         if unmet:
             self._search_again(unmet)
+            unmet = self._unmet(unmet)
         self._annotate(parts, unmet)
+        for part in parts:
+            part.memories = ()
 
     def _search(
         self, parts: Sequence[SourcePart], requirements: Sequence[Sequence[Requirement]]
     ) -> None:
         """Find the hypotheses of a batch; parts with requirements may keep those that they have."""
         recipe, stepper, device = self._recipe, self._stepper, self._device
-        sources = pack_sequences([part.ids for part in parts], device)
         prefixes = [part.forced_prefix for part in parts]
         marks = [self._keeper.marks_of(part.request) for part in parts]
         num_marks = [sum(map(len, own)) for own in marks]
@@ -258,7 +259,8 @@ class Translator:
             for own, of_marks in zip(requirements, marks, strict=True)
         ]
         forced = [[*prefix, *ids] for prefix, ids in zip(prefixes, demanded, strict=True)]
-        state = stepper.start(sources, _padded(forced, device))
+        sources, memories = zip(*((part.ids, part.memories) for part in parts), strict=True)
+        state = stepper.start(sources, memories, _padded(forced, device))
         num_required = [
             sum(one.num_tokens for one in own) + num
             for own, num in zip(requirements, num_marks, strict=True)
@@ -308,9 +310,7 @@ class Translator:
 
     def _search_again(self, parts: Sequence[SourcePart]) -> None:
         """Find hypotheses with what they must have, near where the present ones attend to it."""
-        pairs = [(part.ids, part.hypotheses[0].ids) for part in parts]
-        max_tokens = max_tokens_of(self._recipe.translation, self._device)
-        attention = attention_by_ensemble(self._models, pairs, max_tokens)
+        attention = self._attention([(part, part.hypotheses[0]) for part in parts])
         keeper = self._keeper
         requirements = [
             keeper.requirements(
@@ -333,19 +333,28 @@ class Translator:
             parts: of a batch.
             unmet: those whose links are needed, because something may be missing.
         """
-        models = self._models
-        max_tokens = max_tokens_of(self._recipe.translation, self._device)
         if self._recipe.output.token_scores:
-            log_probs = iter(score_by_ensemble(models, _pairs(parts), max_tokens))
+            max_tokens = max_tokens_of(self._recipe.translation, self._device)
+            pairs = [(part.ids, one.ids) for part in parts for one in part.hypotheses]
+            log_probs = iter(score_by_ensemble(self._models, pairs, max_tokens))
             for part in parts:
                 part.token_log_probs = [next(log_probs) for _ in part.hypotheses]
         if not self._shows_links:
             own = {id(part) for part in unmet}
             needs_links = self._keeper.needs_links
             parts = [one for one in parts if id(one) in own or needs_links(one.request)]
-        attention = iter(attention_by_ensemble(models, _pairs(parts), max_tokens))
+        attention = iter(
+            self._attention([(part, one) for part in parts for one in part.hypotheses])
+        )
         for part in parts:
             part.attention = [next(attention) for _ in part.hypotheses]
+
+    def _attention(self, found: Sequence[tuple[SourcePart, Hypothesis]]) -> list[Tensor]:
+        """Return the attention (T, S) of hypotheses to their sources."""
+        pairs = [(part.ids, one.ids) for part, one in found]
+        memories = [part.memories for part, _ in found]
+        max_tokens = max_tokens_of(self._recipe.translation, self._device)
+        return attention_by_ensemble(self._models, pairs, memories, max_tokens)
 
     def _max_lengths(
         self, parts: Sequence[SourcePart], num_required: Sequence[int], num_marks: Sequence[int]
@@ -416,11 +425,6 @@ def output_form(
 def scale_limit(limit: int, width: int) -> int:
     """Scale the limit of a batch to sentences of `width` hypotheses each; at least 1."""
     return max(1, limit * _USUAL_WIDTH // max(width, _USUAL_WIDTH))
-
-
-def _pairs(parts: Iterable[SourcePart]) -> list[tuple[Sequence[int], Sequence[int]]]:
-    """Return source and target of each hypothesis of parts."""
-    return [(part.ids, one.ids) for part in parts for one in part.hypotheses]
 
 
 def _padded(sequences: Sequence[Sequence[int]], device: torch.device) -> Tensor:

@@ -15,7 +15,7 @@ import torch
 
 from nmtkit.config.schema import AlignRecipe, RuntimeConfig, TranslateRecipe
 from nmtkit.decoding.aligner import Aligner
-from nmtkit.decoding.answers import Results, Tally, with_warnings
+from nmtkit.decoding.answers import Results, with_warnings
 from nmtkit.decoding.loading import load_aligner, load_translator
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import LostRankError, NmtkitError, ResourceError, is_out_of_memory
@@ -23,7 +23,6 @@ from nmtkit.model.attention import aligning_attention
 from nmtkit.runtime.workers import Worker, wait_for_any
 from nmtkit.storage.model_description import shape_from, stored_aligning_attention
 from nmtkit.storage.run_folder import find_model
-from nmtkit.text.codec import KINDS
 
 Message = list[Any]
 """What a worker sends: the kind of its target vocabulary, once loaded; the result of a batch."""
@@ -74,7 +73,11 @@ class _Part:
 
 
 class Workers:
-    """A translator or an aligner that divides each chunk of lines among several processes."""
+    """A translator or an aligner that divides each chunk of lines among several processes.
+
+    Attributes:
+        target_kind: kind of the target vocabulary, a key of `KINDS`.
+    """
 
     def __init__(
         self,
@@ -109,7 +112,7 @@ class Workers:
             self._workers[-1].send((number, load, paths, replace(recipe, runtime=runtime)))
         # Dictionaries keep their order: that of the parts of a chunk.
         self._work: dict[Worker[Message], deque[_Part]] = {one: deque() for one in self._workers}
-        self._target_kind: str = {worker.receive()[0] for worker in self._workers}.pop()
+        self.target_kind: str = {worker.receive()[0] for worker in self._workers}.pop()
 
     def answer_all(self, chunks: Iterable[tuple[int, Sequence[Any]]]) -> Iterator[Results[Any]]:
         """Answer chunks of lines, each divided among the workers; yield each batch's result.
@@ -187,10 +190,6 @@ class Workers:
                 parts.pop()
             while parts:
                 self._receive_result(worker)
-
-    def summarize(self, tally: Tally) -> str:
-        """Return the line of `Translator.summarize`."""
-        return KINDS[self._target_kind].summarize(tally.repairs) or tally.summary
 
 
 def open_translator(

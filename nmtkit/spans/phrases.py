@@ -81,6 +81,7 @@ class Table(NamedTuple):
         lengths: (B, P) tokens of each phrase.
         longer, is_exact: (B, K), as in `Requirement`.
         is_last: (B, P, L) bool, the last token of each phrase.
+        last: (B, P) its id.
         begins_inside, ends_inside: (B, P) bool, of the first and of the last token; where marks may
             touch the phrase, of letters and digits.
         is_glued_before, is_glued_after: (B, P) bool, as in `Requirement`.
@@ -96,6 +97,7 @@ class Table(NamedTuple):
     longer: Tensor
     is_exact: Tensor
     is_last: Tensor
+    last: Tensor
     begins_inside: Tensor
     ends_inside: Tensor
     is_glued_before: Tensor
@@ -144,6 +146,7 @@ class Table(NamedTuple):
             longer=longer.to(device),
             is_exact=is_exact.bool().to(device),
             is_last=is_last.to(device),
+            last=last,
             begins_inside=edges.begins_inside[first].where(~before, edges.begins_in_letters[first]),
             ends_inside=edges.ends_inside[last].where(~after, edges.ends_in_letters[last]),
             is_glued_before=before,
@@ -189,6 +192,9 @@ class RequiredPhrases(Constraint):
         self._table = table = Table.of(requirements, edges)
         self._edges = edges
         self._max_lengths = max_lengths
+        longest = (table.counts * table.shortest).sum(1)
+        # Before it there is room for all phrases of all sentences.
+        self._first_forced = int((max_lengths - 1 - longest).amin())
         self._lookahead = LOOKAHEAD if width > 1 else 0
         num_met = torch.zeros_like(table.counts)[:, None]
         matched = torch.zeros_like(table.is_last)[:, None]
@@ -209,11 +215,11 @@ class RequiredPhrases(Constraint):
         is_met = (state.num_met >= self._table.counts[:, None]) & self._table.is_exact[:, None]
         is_over = self._of_phrases(is_met)
         sentence, row, phrase = (self._is_complete_with_last() & is_over).nonzero(as_tuple=True)
-        last = (self._table.tokens * self._table.is_last).sum(2)
-        sums[sentence, row, last[sentence, phrase]] = IMPOSSIBLE
+        sums[sentence, row, self._table.last[sentence, phrase]] = IMPOSSIBLE
         sums[:, :, EOS_ID].masked_fill_(is_unmet.any(2), IMPOSSIBLE)
-        room = self._max_lengths[:, None] - 1 - self._position
-        self._force(sums, (self._num_missing(state) >= room) & is_unmet.any(2))
+        if self._position >= self._first_forced:
+            room = self._max_lengths[:, None] - 1 - self._position
+            self._force(sums, (self._num_missing(state) >= room) & is_unmet.any(2))
 
     def proposals(self) -> Tensor:
         """Return the next token of each phrase that must occur and may begin, or has begun."""
@@ -326,6 +332,8 @@ class RequiredPhrases(Constraint):
     def _forbid_growth(self, sums: Tensor) -> None:
         """Forbid letters after a phrase, unless they continue a longer one."""
         sentence, row = self._state.at_edge.any(2).nonzero(as_tuple=True)
+        if not len(sentence):
+            return
         own = sums[sentence, row]  # (n, V)
         matched = self._state.matched[sentence, row]  # (n, P, L)
         tokens = self._table.tokens[sentence]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from nmtkit.packed import Layout, batches_by_length, pack_sequences
+from nmtkit.packed import Layout, batches_by_length, pack_sequences, pack_vectors
 
 CPU = torch.device("cpu")
 lengths = st.lists(st.integers(1, 7), min_size=1, max_size=6)
@@ -85,6 +85,10 @@ def test_packed_sequences_can_be_split_again(sequences: list[list[int]]) -> None
     packed = pack_sequences(sequences, CPU)
     assert packed.values.dtype == torch.int64
     assert [part.tolist() for part in split(packed.values, packed.layout)] == sequences
+    assert [part.tolist() for part in packed.split()] == sequences
+    again = pack_vectors(packed.split())
+    assert torch.equal(again.values, packed.values)
+    assert again.layout.lengths == packed.layout.lengths
 
 
 @pytest.mark.parametrize("sizes", [[], [3, 0, 2]])

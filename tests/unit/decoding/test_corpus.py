@@ -17,7 +17,7 @@ import torch
 from nmtkit.config.schema import RuntimeConfig, TranslateRecipe, fields_of, recipe_of
 from nmtkit.config.training import AligningAttention
 from nmtkit.decoding import workers
-from nmtkit.decoding.answers import Answer, BatchResult, Chunk, Request, Tally, Translation
+from nmtkit.decoding.answers import Answer, BatchResult, Chunk, Request, Translation
 from nmtkit.decoding.corpus import FREE_SETTINGS, CorpusFiles, translate_file
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.progress.counting import WorkReporter
@@ -52,6 +52,8 @@ class Killed(Exception):  # noqa: N818
 class Capitals:
     """A translator that ends after a number of batches of three lines."""
 
+    target_kind = "trees"
+
     def __init__(self, num_batches: int | None) -> None:
         self._num_batches = num_batches
 
@@ -73,9 +75,6 @@ class Capitals:
         other = Translation(text, 0.0, 0.0, (), is_repaired)
         others = (other,) * (len(text) % 3)
         return Answer(request, replace(other, alternatives=others))
-
-    def summarize(self, tally: Tally) -> str:
-        return f"{tally.repairs[True]} repaired, {tally.repairs[False]} not"
 
 
 class Corpus:
@@ -198,7 +197,7 @@ def test_repaired_outputs_are_counted(corpus: Corpus) -> None:
     corpus.input.write_text("r\nn\nx\nr\nr\nn\n", "utf-8")
     corpus.translate(2)
     corpus.translate()
-    assert "1 repaired, 1 not" in corpus.messages
+    assert "trees: 2, repaired: 1" in corpus.messages
 
 
 def test_reading_the_input_is_counted(corpus: Corpus) -> None:

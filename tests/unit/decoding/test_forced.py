@@ -10,6 +10,7 @@ from nmtkit.config.training import AligningAttention, ModelConfig
 from nmtkit.decoding.alignment import links
 from nmtkit.decoding.forced import attention_by_ensemble, attention_of_pairs, score_pairs
 from nmtkit.decoding.search import beam_search
+from nmtkit.decoding.stepper import Stepper
 from nmtkit.errors import DamagedError, DataError
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
@@ -66,7 +67,8 @@ def test_attention_is_the_mean_of_models_and_depends_on_no_other_pair(
 ) -> None:
     models = [tiny_model(tiny_codec(), seed) for seed in range(num_models)]
     pairs = random_pairs(40)
-    found = attention_by_ensemble(models, pairs, batch_tokens)
+    memories = Stepper(models).encode([source for source, _ in pairs])
+    found = attention_by_ensemble(models, pairs, memories, batch_tokens)
     for pair, one in zip(pairs, found, strict=True):
         alone = [attention_of_pairs(model, [pair], [FIRST_LAYER])[0][0] for model in models]
         expected = torch.stack(alone).mean(0)
