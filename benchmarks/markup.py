@@ -23,7 +23,6 @@ from nmtkit.config.schema import SearchConfig
 from nmtkit.decoding.constraints import IMPOSSIBLE, NO_TOKEN, Constraint, Constraints
 from nmtkit.decoding.search import beam_search
 from nmtkit.decoding.stepper import Stepper
-from nmtkit.packed import pack_sequences
 from nmtkit.spans.mark_search import WellFormedMarks
 from nmtkit.spans.marked_lines import MarkedLines
 from nmtkit.spans.markup import marked_words, read_markup
@@ -93,7 +92,8 @@ def by_marks(
         padded = torch.full((len(words), max(map(len, words))), NO_TOKEN)
         for row, ids in enumerate(words):
             padded[row, : len(ids)] = torch.tensor(ids)
-        sources_of_batch = pack_sequences([one.ids for one in markings], torch.device("cpu"))
+        source_ids = [one.ids for one in markings]
+        memories = stepper.encode(source_ids)
         tokens = [lines.tokens_of(one) for one in markings]
         max_lengths = torch.tensor(lengths)
         constraints: list[Constraint] = [
@@ -104,7 +104,7 @@ def by_marks(
         ]
         found = beam_search(
             stepper.step,
-            stepper.start(sources_of_batch, torch.full((len(words), 1), NO_TOKEN)),
+            stepper.start(source_ids, memories, torch.full((len(words), 1), NO_TOKEN)),
             max_lengths,
             SearchConfig(beam=BEAM, length_penalty=0.0),
             Constraints(constraints, max_lengths),
