@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmtkit.config.setting import common, setting
+from nmtkit.config.translation import MARKUPS
 from nmtkit.symbols import source_symbol, target_symbol
 
 MIN_ENTRIES = 8
@@ -108,6 +109,11 @@ class CorpusConfig:
         False,
         "With directions: source lines begin with the symbol of their own language, too, such as "
         "<from-en>; translation then needs --source-lang.",
+    )
+    markup: str = setting(
+        "none",
+        "Markup of all texts, xml or html: with --marks, inline tags become marks.",
+        choices=MARKUPS,
     )
     alignments: tuple[str, ...] = setting(
         (),

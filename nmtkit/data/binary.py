@@ -409,6 +409,12 @@ class Dataset:
         )
 
     @property
+    def has_markup(self) -> bool:
+        """Whether its text had tags, which are marks."""
+        recipe: dict[str, Any] = self.manifest["recipe"]
+        return bool(recipe["corpus"].get("markup", "none") != "none")
+
+    @property
     def valid_fingerprint(self) -> str:
         """Hash of the validation text, both sides; runs with the same one can be compared."""
         hashes = [self.manifest["files"][f"{VALID}.{side}.txt"]["sha256"] for side in SIDES]

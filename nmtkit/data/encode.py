@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, islice
 from multiprocessing.connection import Connection
 from typing import Any
@@ -14,8 +15,10 @@ from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.data.audit import Example, PairCounts, SideCounts, first_of_each
 from nmtkit.data.binary import LINK_TYPE, PairIds, Sequences
 from nmtkit.data.filters import HeldOutText, PairFlags, Reason, drop_reason, reasons_of
-from nmtkit.errors import DataError
+from nmtkit.errors import ConfigError, DataError
 from nmtkit.runtime.workers import Worker, ended_early
+from nmtkit.spans.marked_lines import MarkedLines
+from nmtkit.spans.markup import read_markup
 from nmtkit.text.codec import TextCodec, Vocabulary
 from nmtkit.text.corpus import Chunk, LinkedLine, Pair
 from nmtkit.text.lines import TOO_LONG
@@ -33,11 +36,13 @@ class EncodedChunk:
         corpus: index of its corpus.
         counts: counts of its pairs.
         shards: the kept pairs, by shard.
+        num_unmarked: number of pairs whose tags have no marks, because they differ or are too many.
     """
 
     corpus: int
     counts: PairCounts
     shards: dict[int, PairIds]
+    num_unmarked: int = 0
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ class Encoder:
         id_type: type of the ids, a name in `ID_TYPES`.
         seed: determines the shard of each pair.
         num_shards: number of shards.
+        markup: of all lines, whose tags become marks; "none" = lines are plain text.
     """
 
     codec: TextCodec
@@ -63,6 +69,7 @@ class Encoder:
     id_type: str
     seed: int
     num_shards: int
+    markup: str = "none"
 
     def encode(self, chunk: Chunk) -> EncodedChunk:
         """Convert a chunk to ids."""
@@ -76,8 +83,10 @@ class Encoder:
         dropped = dict.fromkeys(reasons_of(self.filters), 0)
         examples: list[Example] = []
         kept: dict[int, list[tuple[list[int], list[int], list[Link]]]] = {}
-        for number, (shard, pair) in enumerate(zip(shards, chunk.pairs, strict=True)):
+        num_unmarked = 0
+        for number, (shard, raw) in enumerate(zip(shards, chunk.pairs, strict=True)):
             try:
+                pair = plain_pair(raw, self.markup)
                 source = self.codec.encode_source(pair[0])
                 target = self.codec.encode_target(pair[1])
             except DataError as error:
@@ -89,6 +98,9 @@ class Encoder:
                 dropped[reason] += 1
                 examples.append(Example.of(reason, chunk.line + number, pair))
                 continue
+            if raw != pair:
+                source, target, links, is_unmarked = self._marked(raw, source, target, links)
+                num_unmarked += is_unmarked
             if first:
                 source = [*first, *source]
                 links = [(place + len(first), other) for place, other in links]
@@ -110,7 +122,25 @@ class Encoder:
             linked=sum(bool(links) for pairs in kept.values() for _, _, links in pairs),
             examples=first_of_each(examples),
         )
-        return EncodedChunk(chunk.corpus, counts, packed)
+        return EncodedChunk(chunk.corpus, counts, packed, num_unmarked)
+
+    @cached_property
+    def _marked_lines(self) -> MarkedLines:
+        return MarkedLines(self.codec.source, self.codec.target)
+
+    def _marked(
+        self, raw: Pair, source: list[int], target: list[int], links: list[Link]
+    ) -> tuple[list[int], list[int], list[Link], bool]:
+        """Return a pair with the marks of its tags, and whether it has tags and gets none."""
+        lines = [read_markup(one, self.markup) for one in raw]
+        marked = self._marked_lines.write_pair(*lines)
+        if not marked or max(map(len, marked)) > self.filters.max_length:
+            return source, target, links, any(one.elements for one in lines)
+        marks = self._marked_lines.source_marks, self._marked_lines.target_marks
+        both = zip(marks, marked, strict=True)
+        places = [[*own.places_of_text(ids)] for own, ids in both]
+        moved = [(places[0][one], places[1][other]) for one, other in links]
+        return *marked, moved, False
 
     def _links(
         self, line: LinkedLine, pair: Pair, ids: tuple[Sequence[int], Sequence[int]]
@@ -134,6 +164,27 @@ class Encoder:
                 for side, own, own_words, text in zip(sides, ids, words, pair, strict=True)
             ),
         )
+
+
+def check_marks(markup: str, codec: TextCodec) -> None:
+    """Raise ConfigError for text with markup, and a codec without marks for its tags."""
+    if markup != "none" and not codec.num_marks:
+        raise ConfigError(
+            f"markup ({markup!r}): tags become marks, and the vocabulary has none; give --marks 20 "
+            "[corpus.markup]"
+        )
+
+
+def plain_pair(pair: Pair, markup: str) -> Pair:
+    """Return the plain text of a pair with markup; "none" = the pair itself.
+
+    Raises:
+        DataError: a line is a document.
+    """
+    if markup == "none" or TOO_LONG in pair:
+        return pair
+    source, target = (read_markup(one, markup).text for one in pair)
+    return source, target
 
 
 def assign_shards(seed: int, first: int, num_pairs: int, num_shards: int) -> NDArray[np.int64]:

@@ -34,7 +34,7 @@ from nmtkit.data.binary import (
     ValidText,
     id_type_for,
 )
-from nmtkit.data.encode import Encoder, encode_in_order
+from nmtkit.data.encode import Encoder, check_marks, encode_in_order, plain_pair
 from nmtkit.data.filters import HeldOutText, PairFlags, Reason, find_duplicates, find_low_scores
 from nmtkit.data.findings import Evidence, Finding, find_all
 from nmtkit.data.inherited import fit_warnings, inherited_codec
@@ -285,6 +285,7 @@ def _fill(
     if inherited:
         KINDS[inherited.target.kind].check([*text.valid, *text.corpora])
     codec = inherited or _make_codec(recipe, text, reporter)
+    check_marks(recipe.corpus.markup, codec)
     codec_folder = staged.path / "codec"
     codec_folder.mkdir()
     codec.save(codec_folder)
@@ -372,6 +373,7 @@ def _make_encoder(
         id_type=id_type_for(max(codec.source.size, codec.target.size)),
         seed=recipe.seed.seed,
         num_shards=-(-num_pairs // sizes.shard),
+        markup=recipe.corpus.markup,
     )
 
 
@@ -386,6 +388,7 @@ def _write_train(
     """Write the shards; returns the counts of each training text."""
     num_pairs = sum(corpus.num_pairs for corpus in text.corpora)
     counts = [PairCounts.none() for _ in text.corpora]
+    num_unmarked = 0
     reporter.message(f"encoding {num_pairs} pairs")
     read = chunks(text.corpora, sizes.chunk)
     with (
@@ -396,7 +399,12 @@ def _write_train(
             for shard, pairs in encoded.shards.items():
                 writer.add(shard, encoded.corpus, pairs)
             counts[encoded.corpus] += encoded.counts
+            num_unmarked += encoded.num_unmarked
             counting.add(encoded.counts.read)
+    if num_unmarked:
+        reporter.message(
+            f"warning: {num_unmarked} pairs have no marks: their tags differ, or are too many"
+        )
     total = sum(counts, PairCounts.none())
     for one, of_text in zip(text.texts, counts, strict=True):
         if one.direction and not of_text.kept:
@@ -427,7 +435,9 @@ def _write_valid(
     """
     tag = " ".join(text.first_words(config))
     num_lines = writer.write_valid_text(
-        _tagged(tag, pair) for pair in valid.pairs() if TOO_LONG not in pair
+        _tagged(tag, plain_pair(pair, config.markup))
+        for pair in valid.pairs()
+        if TOO_LONG not in pair
     )
     if valid.alignment:
         lines, num_words = (

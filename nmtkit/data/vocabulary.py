@@ -27,6 +27,7 @@ from nmtkit.config.preprocessing import (
 )
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.binary import ID_TYPES, SIDES, Contents, shard_name, side_paths
+from nmtkit.data.encode import plain_pair
 from nmtkit.data.findings import Finding
 from nmtkit.errors import DataError
 from nmtkit.parsing.vocabulary import learn_tree_tokens
@@ -35,7 +36,7 @@ from nmtkit.runtime.workers import Worker, ended_early
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import KINDS, SEVERAL, Kind, TextCodec, Vocabulary
-from nmtkit.text.corpus import Corpus
+from nmtkit.text.corpus import Corpus, Pair
 from nmtkit.text.lines import read_list
 from nmtkit.text.marks import is_marked
 from nmtkit.text.steps import (
@@ -96,7 +97,9 @@ def make_codec(
         name = segmentations(config)[sides[0]]
         names = dict.fromkeys(pair[side] for pair in languages for side in sides)
         text = _LearningText(
-            corpora, sides, " and ".join(names), steps, languages, config.vocabulary_temperature
+            *(corpora, sides, " and ".join(names), steps, languages),
+            config.vocabulary_temperature,
+            recipe.corpus.markup,
         )
         if not path:
             return LEARNERS[name](config, text, tags if _SOURCE in sides else (), reporter)
@@ -180,6 +183,7 @@ class _LearningText:
         steps: what is done to the lines of each side first.
         languages: of both sides of each corpus.
         temperature: see `sample`.
+        markup: of all lines; the text is without it.
     """
 
     corpora: Sequence[Corpus]
@@ -188,6 +192,7 @@ class _LearningText:
     steps: Sequence[Sequence[Step]]
     languages: Sequence[tuple[str, str]]
     temperature: float
+    markup: str
 
     @property
     def num_lines(self) -> int:
@@ -199,7 +204,7 @@ class _LearningText:
         for corpus in self.corpora:
             for pair in corpus.pairs():
                 for side in self.sides:
-                    yield prepare(pair[side], self.steps[side])
+                    yield self._prepared(pair, side)
 
     def sample(self, num_lines: int) -> Iterator[str]:
         """Yield about `num_lines` lines, evenly spaced in each language; some repeatedly.
@@ -221,7 +226,10 @@ class _LearningText:
                     before = ends[lang]
                     ends[lang] = end = before + wanted[lang]
                     if times := end // counts[lang] - before // counts[lang]:
-                        yield from [prepare(pair[side], self.steps[side])] * times
+                        yield from [self._prepared(pair, side)] * times
+
+    def _prepared(self, pair: Pair, side: int) -> str:
+        return prepare(plain_pair(pair, self.markup)[side], self.steps[side])
 
     def check_unchanged(self, tokens: Sequence[str], sides: Sequence[int]) -> None:
         """Raise DataError for a token that the steps of sides change."""

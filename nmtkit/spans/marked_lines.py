@@ -8,6 +8,7 @@ nmtkit/text/marks.py has examples.
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol
 
 from nmtkit.spans.annotate import space_of
@@ -125,15 +126,62 @@ class MarkedLines:
         ):
             return None
         items = _numbered(line.elements, replaced, line.text)
-        pieces = _LinePieces(line.text, [*replaced], self._source)
+        numbers = range(len(items))
+        return Marking(self._ids(line, items, numbers, self._source, replaced, terms), items)
+
+    def write_pair(
+        self, source: MarkedLine, target: MarkedLine
+    ) -> tuple[list[int], list[int]] | None:
+        """Return a line and its translation with marks, the end symbol last.
+
+        A tag of the translation has the mark of the first equal tag of the line, within the same
+        element, that no other one has. None if the tags of both do not pair, or are too many.
+        """
+        items, others = (_numbered(one.elements, (), one.text) for one in (source, target))
+        free = [*enumerate(items)]
+        numbers: list[int] = []
+        for other in others:
+            parent = ROOT if other.parent == ROOT else numbers[other.parent]
+            own = next(
+                (
+                    number
+                    for number, item in free
+                    if (item.parent, item.is_empty) == (parent, other.is_empty)
+                    and _opening(source, item) == _opening(target, other)
+                ),
+                None,
+            )
+            if own is None:
+                return None
+            numbers.append(own)
+            free = [one for one in free if one[0] != own]
+        if free or len(items) > self._most:
+            return None
+        return (
+            self._ids(source, items, range(len(items)), self._source),
+            self._ids(target, others, numbers, self._target),
+        )
+
+    def _ids(
+        self,
+        line: MarkedLine,
+        items: Sequence[Item],
+        own_numbers: Sequence[int],
+        vocabulary: Vocabulary,
+        replaced: Sequence[Span] = (),
+        terms: Mapping[Span, str] = MappingProxyType({}),
+    ) -> list[int]:
+        """Return the ids of a line, given the numbers of its items."""
+        pieces = _LinePieces(line.text, [*replaced], vocabulary)
         before: dict[int, list[int]] = {}
-        marks = self.source_marks
+        assert vocabulary.marks
+        marks = vocabulary.marks
         for (_, end), text in terms.items():
             own = [marks.term, *self._source.encode(text), marks.term_end]
             before.setdefault(pieces.place(end, is_opening=False), []).extend(own)
         numbers, last = {}, 0
-        for number, is_opening in _tags(items):
-            item = items[number]
+        for index, is_opening in _tags(items):
+            item, number = items[index], own_numbers[index]
             if item.is_replaced:
                 numbers[item.span] = number
                 continue
@@ -150,8 +198,7 @@ class MarkedLines:
                 ids += [*(self._space if has_space else ()), marks.empties[numbers[unit]]]
             else:
                 ids.append(unit)
-        ids += [*before.get(len(pieces.units), ()), EOS_ID]
-        return Marking(ids, items)
+        return [*ids, *before.get(len(pieces.units), ()), EOS_ID]
 
     def tokens_of(self, marking: Marking) -> list[tuple[int, ...]]:
         """Return the marks of each item of a translation, one or two."""
@@ -289,6 +336,10 @@ def _numbered(elements: Sequence[Element], replaced: Sequence[Span], text: str) 
             own = reversed(children.get(index, []))
             pending += [(*child, len(items) - 1) for child in own]
     return tuple(items)
+
+
+def _opening(line: MarkedLine, item: Item) -> str:
+    return "" if item.element is None else line.elements[item.element].opening
 
 
 def _tags(items: Sequence[Item]) -> Iterator[tuple[int, bool]]:

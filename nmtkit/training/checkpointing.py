@@ -12,7 +12,7 @@ from pathlib import Path
 from torch import Tensor
 
 from nmtkit.config.schema import TrainRecipe, fields_of, values_of
-from nmtkit.config.training_rules import annotation_probabilities
+from nmtkit.config.training_rules import TAGS, annotation_probabilities
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError, DamagedError, ResourceError
 from nmtkit.runtime.devices import background_thread
@@ -198,7 +198,8 @@ class Saver:
         """Copy the state to the host."""
         dataset, codec = self._context.dataset, self._context.dataset.codec
         state = self._train_state
-        kinds = annotation_probabilities(self._context.recipe.training.annotate)
+        kinds = {*annotation_probabilities(self._context.recipe.training.annotate)}
+        kinds |= {TAGS} if dataset.has_markup else set()
         model, state_tensors = self._copied(state.published.state_dict(), state.state_tensors())
         return Snapshot(
             update=self._train_state.progress.update,
@@ -211,7 +212,7 @@ class Saver:
                 "languages": f"{codec.source_lang}-{codec.target_lang}",
                 "validation_text": dataset.valid_fingerprint,
                 "validation_pairs": len(dataset.valid),
-                **({"marks": [*kinds]} if kinds else {}),
+                **({"marks": sorted(kinds)} if kinds else {}),
                 **({"parents": self._context.parents} if self._context.parents else {}),
             },
             state_tensors=state_tensors,

@@ -34,6 +34,7 @@ HOSTS_OF_SPANS = (
     "nmtkit/evaluation/evaluate.py",
     "nmtkit/decoding/translator.py",
     "nmtkit/training/text_hook.py",
+    "nmtkit/data/encode.py",
 )
 """The files with a table that may import it."""
 

@@ -153,7 +153,7 @@ def test_a_sample_has_shares_by_temperature_at_even_distances(
 ) -> None:
     corpora = [_Numbered(n, size) for n, size in enumerate(sizes)]
     languages = [("en", str(n)) for n in range(len(sizes))]
-    text = _LearningText(corpora, (0, 1), "text", ((), ()), languages, temperature)  # type: ignore[arg-type]
+    text = _LearningText(corpora, (0, 1), "text", ((), ()), languages, temperature, "none")  # type: ignore[arg-type]
     counts = Counter(text.sample(num_lines))
     by_lang: dict[str, list[int]] = {
         "en": [counts[f"en {n} {i}"] for n, size in enumerate(sizes) for i in range(size)]
