@@ -86,6 +86,11 @@ class HeldOutText:
             targets.add(line_key(target))
         return HeldOutText(frozenset(sources), frozenset(targets))
 
+    def on_either_side(self) -> "HeldOutText":
+        """Return the text of several directions, each line of which may be on either side."""
+        lines = self.sources | self.targets
+        return HeldOutText(lines, lines)
+
     def has_line_of(self, pair: Pair) -> bool:
         """Return whether the source of a pair is a source line of this text, or its target one."""
         source, target = pair

@@ -157,12 +157,13 @@ class _DatasetText:
             examined = replace(examined, has_other_tag=text.tag != tags.get(text.direction))
             findings += _reported(find_all(examined), reporter)
             corpora.append(_aligned(examined.corpus, number, text, config, reporter))
+        lines = _held_out(held_out, reporter)
         return _DatasetText(
             texts=texts,
             corpora=corpora,
             valid_texts=valid,
             valid=valid_corpora,
-            held_out=_held_out(held_out, reporter),
+            held_out=lines.on_either_side() if directions_of(config) else lines,
             low_scores=find_low_scores(recipe.filters, corpora, reporter),
             findings=findings,
         )

@@ -188,13 +188,11 @@ class Aligner:
         ):
             codec = one.codec
             try:
-                ids = (
-                    codec.encode_source(with_symbols(codec, source, symbols)),
-                    codec.encode_target(target),
-                )
+                tagged = with_symbols(codec, source, symbols)
+                ids = codec.encode_source(tagged), codec.encode_target(target)
             except DataError as error:
                 raise DataError(f"line {number}: {error}") from None
-            num_symbols = len(codec.source.encode(symbols)) if source.strip() else 0
+            num_symbols = len(codec.source.encode(symbols)) if tagged != source else 0
             words = (
                 [range(0)] * num_symbols + self._words(codec.source, ids[0][num_symbols:], source),
                 self._words(codec.target, ids[1], target),

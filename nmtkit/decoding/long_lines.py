@@ -126,13 +126,14 @@ class LineSplitter:
         """Return the parts of a line that is not empty."""
         codec, line = self._codec, request.line
         try:
-            added = self._symbols_for(request)
-            tagged = with_symbols(codec, line, added)
+            symbols = self._symbols_for(request)
+            tagged = with_symbols(codec, line, symbols)
             ids = codec.encode_source(tagged)
         except (ConfigError, DataError) as error:
             raise DataError(f"line {number}: {error}") from None
         limit = min(self._config.max_source_length, self._num_positions)
-        symbol, text = (added, line) if tagged != line else codec.split_symbol(line)
+        added = symbols if tagged != line else ""
+        symbol, text = (added, line) if added else codec.split_symbol(line)
         num_symbols, num_added = len(symbol.split()), len(added.split())
         blank = codec.encode_source(symbol)
         whole = SourcePart(

@@ -18,8 +18,8 @@ def symbols_for(codec: TextCodec, source_lang: str, target_lang: str) -> str:
 
     Args:
         codec: of the model.
-        source_lang, target_lang: the languages; "" = not given. Without a target language that
-            is needed, each line has to begin with its own symbol.
+        source_lang, target_lang: the languages; "" = not given. Without those that are needed,
+            each line has to begin with its own symbols.
 
     Raises:
         ConfigError: the model does not have the language, needs it, or has only two.
@@ -46,6 +46,8 @@ def symbols_for(codec: TextCodec, source_lang: str, target_lang: str) -> str:
     if not (target and codec.has_source_symbols):
         return target_symbol(target) if target else ""
     source = source_lang or (next(iter(sources)) if len(sources) == 1 else "")
+    if not source and not target_lang:
+        return ""
     if not source:
         raise ConfigError(
             "source_lang is missing, as lines begin with the symbol of their own language, "
@@ -63,7 +65,9 @@ def is_trained(codec: TextCodec, source_lang: str, target_lang: str) -> bool:
 
 
 def with_symbols(codec: TextCodec, line: str, symbols: str) -> str:
-    """Return a source line that begins with language symbols; a blank one is unchanged.
+    """Return a source line that begins with language symbols.
+
+    A blank one is unchanged, and so is one that begins with these symbols.
 
     Args:
         codec: of the model.
@@ -71,18 +75,22 @@ def with_symbols(codec: TextCodec, line: str, symbols: str) -> str:
         symbols: by `symbols_for`; "" = the line begins with its own, if the model needs one.
 
     Raises:
-        DataError: the line has no symbol, or one of its own.
+        DataError: the line has no symbol, or another one.
     """
     languages = codec.target_langs
     if not languages or not line.strip():
         return line
     own, _ = codec.split_symbol(line)
-    if own and symbols:
-        raise DataError(f"begins with {own}, and target_lang says so, too; leave one out")
-    if not (own or symbols) and len(languages) > 1:
+    if own and symbols not in ("", own):
+        raise DataError(f"begins with {own}, and its languages have {symbols}; leave one out")
+    if not (own or symbols) and (codec.directions or len(languages) > 1):
         more = " and others" * (len(languages) > _NUM_SHOWN)
         raise DataError(
             "has no target language; give --target-lang, one of "
-            f"{', '.join(languages[:_NUM_SHOWN])}{more}"
+            f"{', '.join(languages[:_NUM_SHOWN])}{more}{_with_source(codec)}"
         )
-    return f"{symbols} {line}" if symbols else line
+    return line if own or not symbols else f"{symbols} {line}"
+
+
+def _with_source(codec: TextCodec) -> str:
+    return ", and --source-lang" if codec.has_source_symbols else ""

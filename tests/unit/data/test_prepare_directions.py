@@ -41,6 +41,17 @@ def test_each_pair_begins_with_the_symbol_of_its_target(tmp_path: Path) -> None:
     }
 
 
+def test_held_out_lines_are_dropped_on_either_side(tmp_path: Path) -> None:
+    recipe = tiny_directions(tmp_path)
+    for name, *lines in (("few.en", "a", "b", "c"), ("few.nl", "x", "y", "z")):
+        write_lines(tmp_path / name, lines)
+    write_lines(tmp_path / "test.en", ["a", "nowhere"])
+    write_lines(tmp_path / "test.nl", ["neither", "y"])
+    filters = replace(recipe.filters, held_out=(f"{tmp_path / 'test'}:en-nl",))
+    prepared(replace(recipe, filters=filters), tmp_path / "data")
+    assert sum(one.startswith("<2en>") for one, _ in stored(tmp_path / "data")) == 1
+
+
 def test_validation_texts_follow_each_other_with_their_symbols(tmp_path: Path) -> None:
     prepared(tiny_directions(tmp_path), tmp_path / "data")
     dataset = Dataset.open(tmp_path / "data")

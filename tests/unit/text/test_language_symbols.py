@@ -54,7 +54,8 @@ def test_lines_begin_with_the_symbols_of_the_languages(
 ) -> None:
     assert symbols_for(codec, source, target) == symbols
     if symbols:
-        assert with_symbols(codec, "the cat", symbols) == f"{symbols} the cat"
+        tagged = with_symbols(codec, "the cat", symbols)
+        assert tagged == f"{symbols} the cat" == with_symbols(codec, tagged, symbols)
         assert codec.split_symbol(f"{symbols} the cat") == (symbols, " the cat")
         assert (
             codec.encode_source(symbols)[:-1]
@@ -87,8 +88,17 @@ def test_a_line_has_one_target_language(codec: TextCodec) -> None:
         with_symbols(codec, "the cat", "")
     symbol = symbols_for(codec, "", "de")
     assert with_symbols(codec, f"{symbol} the cat", "") == f"{symbol} the cat"
-    with refuses(DataError, f"{symbol} target_lang"):
-        with_symbols(codec, f"{symbol} the cat", symbols_for(codec, "", "nl"))
+    other = symbols_for(codec, "", "nl")
+    with refuses(DataError, f"{symbol} {other}; leave"):
+        with_symbols(codec, f"{symbol} the cat", other)
+
+
+def test_lines_begin_with_their_symbols_where_one_target_has_several_sources() -> None:
+    codec = codec_of("en-de", "nl-de", has_source_symbols=True)
+    line = "<2de> <from-en> the cat"
+    assert with_symbols(codec, line, symbols_for(codec, "", "")) == line
+    with refuses(DataError, "target; --target-lang de --source-lang"):
+        with_symbols(codec, "the cat", symbols_for(codec, "", ""))
 
 
 def test_untrained_directions_are_known() -> None:

@@ -26,6 +26,7 @@ from tests.tiny import prepared, tiny_directions, tiny_train_recipe
 from tests.training import logged
 
 DIRECTIONS = ("en-de", "en-nl", "nl-en")
+TEXTS = ("train", "valid")
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +113,18 @@ def test_each_direction_is_validated_by_itself_and_the_average_is_over_them(
     lines = Scorer([loaded.model], loaded.codec, config).score(pairs, line_names(1))
     nll = -sum(one.log_prob for one in lines) / sum(len(one.tokens) for one in lines)
     assert scores["nll:en-de"] == pytest.approx(nll, abs=1e-5)
+
+
+@pytest.mark.parametrize("source_symbols", [False, True])
+def test_directions_into_one_language_are_validated(tmp_path: Path, source_symbols: bool) -> None:
+    recipe = tiny_directions(tmp_path)
+    train, valid = (
+        tuple(f"{tmp_path / name}:{lang}-de" for lang in ("en", "nl")) for name in TEXTS
+    )
+    corpus = replace(recipe.corpus, train=train, valid=valid, source_symbols=source_symbols)
+    prepared(replace(recipe, corpus=corpus), tmp_path / "data")
+    scores = validated(tmp_path / "data", tmp_path / "run")["scores"]
+    assert {"bleu:en-de", "bleu:nl-de", "bleu"} <= scores.keys()
 
 
 def test_the_best_metric_may_be_of_one_validated_direction(
