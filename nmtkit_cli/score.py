@@ -281,7 +281,8 @@ def _score_by_model(recipe: ScoreRecipe, texts: _TextFiles, model: Path, as_json
             chunks = numbered_chunks(lines, CHUNK_LINES, FIRST_CHUNK_LINES, until_error=True)
             for first, chunk in chunks:
                 pairs = [(line.source, line.best.text) for line in chunk]
-                scored = scorer.score(pairs, line_names(first), progress.add)
+                languages = [line.target_lang for line in chunk]
+                scored = scorer.score(pairs, line_names(first), progress.add, languages)
                 write_lines(map(detailed if as_json else plain, chunk, scored))
                 totals.add(scored)
     say(

@@ -21,7 +21,7 @@ from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import batches_by_length
 from nmtkit.text.codec import TextCodec, Vocabulary
-from nmtkit.text.language_symbols import symbols_for, with_symbols
+from nmtkit.text.language_symbols import symbols_for, with_languages
 from nmtkit.text.links import Link, words_of_pieces
 from nmtkit.text.words import words_of
 
@@ -96,10 +96,9 @@ class Aligner:
         self._links_config = links_config
         self._warn = warn
         languages = config.source_lang, config.target_lang
-        self._symbols = [
-            symbols_for(one.codec, *pair)
-            for one, pair in zip(models, (languages, languages[::-1]), strict=False)
-        ]
+        for one, pair in zip(models, (languages, languages[::-1]), strict=False):
+            symbols_for(one.codec, *pair)  # errors are those of the settings
+        self._languages = languages
         num_positions = [one.model.config.longest_sequence for one in models]
         self._max_length = min(config.max_length, *num_positions)
         self._max_tokens = max_tokens_of(config, models[0].model.output_weight.device)
@@ -182,17 +181,25 @@ class Aligner:
     def _encode(self, pair: Pair, number: int) -> list[_EncodedPair]:
         """Return a pair as each model reads it; DataError if a line cannot be encoded."""
         found = []
-        directions = (pair.source, pair.target), (pair.target, pair.source)
-        for one, symbols, (source, target) in zip(
-            self.models, self._symbols, directions, strict=False
-        ):
+        source_lang, target_lang = self._languages
+        languages = source_lang, pair.target_lang or target_lang
+        directions = (
+            (pair.source, pair.target, *languages),
+            (
+                pair.target,
+                pair.source,
+                *languages[::-1],
+            ),
+        )
+        for one, (source, target, *own) in zip(self.models, directions, strict=False):
             codec = one.codec
             try:
-                tagged = with_symbols(codec, source, symbols)
+                tagged = with_languages(codec, source, *own)
                 ids = codec.encode_source(tagged), codec.encode_target(target)
             except DataError as error:
                 raise DataError(f"line {number}: {error}") from None
-            num_symbols = len(codec.source.encode(symbols)) if tagged != source else 0
+            added = tagged[: len(tagged) - len(source)]
+            num_symbols = len(codec.source.encode(added.rstrip()))
             words = (
                 [range(0)] * num_symbols + self._words(codec.source, ids[0][num_symbols:], source),
                 self._words(codec.target, ids[1], target),

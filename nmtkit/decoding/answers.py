@@ -122,6 +122,11 @@ class Pair:
     target: str
     others: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def target_lang(self) -> str:
+        """The language of the target, one of the other keys; "" = that of all lines."""
+        return str(self.others.get("target_lang", ""))
+
 
 @dataclass(frozen=True)
 class AlignedPair:

@@ -15,7 +15,7 @@ from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.language_symbols import symbols_for, with_symbols
+from nmtkit.text.language_symbols import symbols_for, with_languages, with_symbols
 from nmtkit.text.words import words_of
 from nmtkit.units import perplexity
 
@@ -121,6 +121,7 @@ class Scorer:
         pairs: Sequence[tuple[str, str]],
         names: Iterable[str],
         on_batch: OnBatch | None = None,
+        target_langs: Sequence[str] = (),
     ) -> list[ScoredLine]:
         """Score pairs in batches of similar length.
 
@@ -129,8 +130,9 @@ class Scorer:
             names: name of each pair in messages, such as those of `line_names`.
             on_batch: called after each batch with its numbers of pairs and target tokens; blank
                 pairs are a batch of their own.
+            target_langs: of each pair, "" = that of the settings; () = that for all.
         """
-        encoded = list(map(self._encode, pairs, names))
+        encoded = list(map(self._encode, pairs, names, target_langs or [""] * len(pairs)))
         not_blank = [pair for pair in encoded if pair != BLANK]
         if on_batch:
             on_batch(len(pairs) - len(not_blank), 0)
@@ -145,11 +147,17 @@ class Scorer:
         tokens = tuple(map(self._codec.target.piece, ids))
         return ScoredLine(tokens, log_probs, len(words_of(text)) + 1)
 
-    def _encode(self, pair: tuple[str, str], name: str) -> tuple[list[int], list[int]]:
+    def _encode(
+        self, pair: tuple[str, str], name: str, target_lang: str
+    ) -> tuple[list[int], list[int]]:
         """Encode a pair of lines; DataError if one is too long."""
         source, target = pair
         try:
-            source = with_symbols(self._codec, source, self._symbols)
+            source = (
+                with_languages(self._codec, source, self._config.source_lang, target_lang)
+                if target_lang
+                else with_symbols(self._codec, source, self._symbols)
+            )
             encoded = self._codec.encode_source(source), self._codec.encode_target(target)
         except DataError as error:  # a malformed target
             raise DataError(f"{name}: {error}") from None

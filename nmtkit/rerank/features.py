@@ -174,7 +174,18 @@ def _make_by_model(spec: FeatureSpec, recipe: RerankRecipe) -> Feature:
         names = [f"{where}: {spec.name}" for where in pairs.values()]
         return [one.log_prob for one in scorer.score([*starmap(view, pairs)], names)]
 
-    return _by_text(score)
+    of_texts, language = _by_text(score), recipe.scoring.target_lang
+
+    def values(lines: Sequence[TranslatedLine]) -> Sequence[Sequence[float]]:
+        for line in lines:
+            if scorer.codec.target_langs and line.target_lang not in ("", language):
+                raise DataError(
+                    f"{line.where}: target_lang is {line.target_lang!r}; rerank the lines of one "
+                    "language together, with --target-lang"
+                )
+        return of_texts(lines)
+
+    return values
 
 
 Maker = Callable[[FeatureSpec, RerankRecipe], Feature]

@@ -56,6 +56,19 @@ def symbols_for(codec: TextCodec, source_lang: str, target_lang: str) -> str:
     return f"{target_symbol(target)} {source_symbol(source)}"
 
 
+def with_languages(codec: TextCodec, line: str, source_lang: str, target_lang: str) -> str:
+    """Return a source line that begins with the symbols of its languages.
+
+    Raises:
+        DataError: the model does not have them, or see `with_symbols`.
+    """
+    try:
+        symbols = symbols_for(codec, source_lang, target_lang)
+    except ConfigError as error:
+        raise DataError(f"{error}") from None
+    return with_symbols(codec, line, symbols)
+
+
 def is_trained(codec: TextCodec, source_lang: str, target_lang: str) -> bool:
     """Return whether a direction is one of the training, as far as languages are given."""
     return not codec.directions or any(

@@ -85,6 +85,11 @@ class TranslatedLine:
     others: Mapping[str, Any]
 
     @property
+    def target_lang(self) -> str:
+        """The language of the translations, one of the other keys; "" = not given."""
+        return str(self.others.get("target_lang", ""))
+
+    @property
     def candidates(self) -> Sequence[Candidate]:
         """The translations to choose from: `n_best`, or the only one."""
         return self.n_best or (self.best,)
@@ -121,7 +126,7 @@ def read_translation(line: str, where: str) -> TranslatedLine:
     Raises:
         DataError: see `read_translations`.
     """
-    values = read_object(line, REQUEST_KEYS, where)
+    values = read_object(line, (*REQUEST_KEYS, "target_lang"), where)
     check_schema(values, where)
     best = _candidate(values, where, "")
     n_best = values.get("n_best")

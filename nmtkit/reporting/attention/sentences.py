@@ -27,7 +27,7 @@ from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.symbols import BOS_ID, EOS_ID
 from nmtkit.text.codec import Vocabulary
 from nmtkit.text.json_lines import read_object
-from nmtkit.text.language_symbols import symbols_for, with_symbols
+from nmtkit.text.language_symbols import symbols_for, with_languages
 from nmtkit.text.translations import check_schema
 
 
@@ -39,11 +39,13 @@ class Pair:
         source: the source text.
         target: its translation; None if the line has none.
         where: the name of the line in messages.
+        target_lang: language of its translation; "" = that of all lines.
     """
 
     source: str
     target: str | None
     where: str
+    target_lang: str = ""
 
 
 def read_pairs(lines: Iterable[str], input_format: str, name: str) -> Iterator[Pair]:
@@ -76,9 +78,10 @@ def _of_text(line: str, where: str) -> Pair:
 
 
 def _of_object(line: str, where: str) -> Pair:
-    values = read_object(line, ("source", "translation"), where)
+    values = read_object(line, ("source", "translation", "target_lang"), where)
     check_schema(values, where)
-    return Pair(values["source"], values.get("translation"), where)
+    language = values.get("target_lang", "")
+    return Pair(values["source"], values.get("translation"), where, language)
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,8 @@ class AttentionExtractor:
         """Use a loaded model with the settings of a recipe."""
         self._model = loaded.model
         self._codec = loaded.codec
-        self._symbols = symbols_for(self._codec, recipe.view.source_lang, recipe.view.target_lang)
+        self._view = recipe.view
+        symbols_for(self._codec, self._view.source_lang, self._view.target_lang)
         self._search = recipe.search if recipe.view.translate else None
         self._max_weights = recipe.view.max_weights
 
@@ -159,7 +163,8 @@ class AttentionExtractor:
             DamagedError: the model computes values that are not finite.
         """
         try:
-            tagged = with_symbols(self._codec, pair.source, self._symbols)
+            target_lang = pair.target_lang or self._view.target_lang
+            tagged = with_languages(self._codec, pair.source, self._view.source_lang, target_lang)
             source = self._codec.encode_source(tagged)
         except DataError as error:
             raise DataError(f"{pair.where}: {error}") from None

@@ -95,9 +95,14 @@ def test_scores_are_those_of_lines_with_the_symbols(loaded: LoadedModel) -> None
         )
         for lang, lines in (("nl", pairs), ("", hand))
     ]
-    assert [one.token_log_probs for one in found[0]] == [
-        pytest.approx(one.token_log_probs, abs=1e-4) for one in found[1]
-    ]
+    of_lines = Scorer([loaded.model], loaded.codec, ScoringConfig(target_lang="de"))
+    found.append(of_lines.score(pairs, line_names(1), target_langs=["nl"] * len(pairs)))
+    for other in found[1:]:
+        assert [one.token_log_probs for one in found[0]] == [
+            pytest.approx(one.token_log_probs, abs=1e-4) for one in other
+        ]
+    with refuses(DataError, "line 1 target_lang sv; de nl"):
+        of_lines.score(pairs[:1], line_names(1), target_langs=["sv"])
 
 
 def test_links_are_between_the_words_of_the_lines(loaded: LoadedModel) -> None:
@@ -105,8 +110,13 @@ def test_links_are_between_the_words_of_the_lines(loaded: LoadedModel) -> None:
         config = AligningConfig(target_lang=target_lang, source_lang="en" if target_lang else "")
         model = AligningModel(loaded.model, loaded.codec)
         aligner = Aligner([model], LinksConfig(min_weight=0), config, never_warn)
+        other = AligningConfig(target_lang="de" if target_lang else "")
+        of_lines = Aligner([model], LinksConfig(min_weight=0), other, never_warn)
+        named = Pair(source, "the dog sat", {"target_lang": target_lang})
         (*_, result) = aligner.answer_chunk([Pair(source, "the dog sat"), Pair("", "x")], 1)
         assert result.answers[1].links == ()
+        *_, again = of_lines.answer_chunk([named], 1)
+        assert again.answers[0].links == result.answers[0].links
         return {*result.answers[0].links}
 
     found = links_of(LINES[0], "nl")

@@ -156,6 +156,17 @@ def test_each_kind_gives_its_texts_to_the_model(tmp_path: Path) -> None:
         values(f"forced:{tmp_path}/en-de", *lines, device="cpu", max_length=3)
 
 
+def test_lines_of_another_language_are_refused(tmp_path: Path) -> None:
+    codec = tiny_codec().with_directions(["en-de", "en-nl"], has_source_symbols=False)
+    write_tiny_model(tmp_path / "model", codec)
+    line, name = line_of("a b c", "A B"), f"forced:{tmp_path}/model"
+    named = [replace(line, others={"target_lang": lang}) for lang in ("de", "nl")]
+    given = {"target_lang": "de", "device": "cpu"}
+    assert values(name, named[0], **given) == values(name, line, **given)
+    with refuses(DataError, "x:1 target_lang nl; --target-lang"):
+        values(name, named[1], **given)
+
+
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     with refuses(DamagedError, f"{tmp_path} manifest.json"):
         features_of(f"forced:{tmp_path}")

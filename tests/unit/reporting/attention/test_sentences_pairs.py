@@ -61,3 +61,8 @@ def test_lines_are_read_on_demand() -> None:
     lines = iter(["a", "b"])
     next(read_pairs(lines, "text", "in"))
     assert list(lines) == ["b"]
+
+
+def test_a_json_line_may_name_its_target_language() -> None:
+    lines = ['{"source": "a", "target_lang": "nl"}', '{"source": "a"}']
+    assert [one.target_lang for one in read_pairs(lines, "json", "in")] == ["nl", ""]
