@@ -165,7 +165,14 @@ def _make_by_model(spec: FeatureSpec, recipe: RerankRecipe) -> Feature:
 
     view = VIEWS[spec.kind]
     scoring = recipe.scoring
-    if spec.kind == "backward":
+    has_symbols = {
+        one: bool(describe_model(find_model(Path(one.argument))).codec.target_langs)
+        for one in feature_specs(recipe.rerank.features)
+        if one.kind in VIEWS
+    }
+    if any(has_symbols.values()) and not has_symbols[spec]:
+        scoring = replace(scoring, source_lang="", target_lang="")
+    elif spec.kind == "backward":
         source, target = scoring.source_lang, scoring.target_lang
         scoring = replace(scoring, source_lang=target, target_lang=source)
     scorer = load_scorer(Path(spec.argument), scoring, recipe.runtime)

@@ -163,6 +163,11 @@ def test_lines_of_another_language_are_refused(tmp_path: Path) -> None:
     named = [replace(line, others={"target_lang": lang}) for lang in ("de", "nl")]
     given = {"target_lang": "de", "device": "cpu"}
     assert values(name, named[0], **given) == values(name, line, **given)
+    plain = f"forced:{tmp_path}/plain"
+    write_tiny_model(tmp_path / "plain", tiny_codec())
+    ((first, second), *_) = values(f"{name},{plain}", line, **given)[0]
+    ((alone,), *_) = values(plain, line, device="cpu")[0]
+    assert first != second == alone
     with refuses(DataError, "x:1 target_lang nl; --target-lang"):
         values(name, named[1], **given)
 
