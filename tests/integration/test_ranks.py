@@ -35,7 +35,7 @@ from tests.ranks import (
     stop_after_saving,
     train_on,
 )
-from tests.tiny import tiny_linked_dataset, tiny_subword_dataset
+from tests.tiny import prepared, tiny_directions, tiny_linked_dataset, tiny_subword_dataset
 from tests.training import last_update, logged, with_updates
 
 
@@ -192,6 +192,20 @@ def test_ranks_see_the_same_in_validation_as_one_process(
         for update, samples, nll, scores in expected
     ]
     assert all(len(samples) == 2 for _, samples, _, _ in expected)
+
+
+def test_each_direction_is_validated_the_same_by_three_ranks(tmp_path: Path) -> None:
+    prepared(tiny_directions(tmp_path), tmp_path / "data")
+    recipe = with_updates(recipe_of(dropout=0.0, micro_batches=3), 6)
+    recipe = replace(recipe, training=replace(recipe.training, sampling_temperature=5))
+    for size in (1, 3):
+        run = tmp_path / str(size)
+        assert train_on(size, recipe, tmp_path / "data", run) == [DONE] * size
+    ((one,), *_), ((three,), *_) = (
+        records(tmp_path / name, "validation", "scores") for name in ("1", "3")
+    )
+    assert {"nll:en-de", "bleu:en-nl"} <= one.keys()
+    assert three == pytest.approx(one, rel=1e-9)
 
 
 @pytest.mark.parametrize("size", [1, 3])
