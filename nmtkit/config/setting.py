@@ -72,7 +72,8 @@ class DirectionConfig:
 
     target_lang: str = common(
         "",
-        "Language of the translations, such as sv, of a model that has several.",
+        "Target language, for a model that has several.",
+        common_in=("translate",),
         metavar="LANG",
     )
     source_lang: str = setting(

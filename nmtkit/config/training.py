@@ -329,7 +329,7 @@ class TrainingConfig:
         "comma-separated KIND=PROBABILITY, such as tags=0.1,placeholders=0.05,terms=0.1.",
         metavar="LIST",
     )
-    sampling_temperature: float = common(
+    sampling_temperature: float = setting(
         1.0,
         "Temperature T of sampling the directions of a dataset: one with n pairs has a share of "
         "the epoch proportional to n^(1/T). 1 = by size; 5 = small directions more often; large = "

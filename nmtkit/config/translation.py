@@ -143,7 +143,7 @@ class OutputConfig:
     )
     scores: bool = common(
         False,
-        "In text, append a tab and the score to each translation.",
+        "Append a tab and the score to each line of text.",
         only_with={"output_format": ("text",)},
     )
     alignments: bool = common(

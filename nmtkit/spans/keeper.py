@@ -30,8 +30,8 @@ from nmtkit.spans.mark_search import WellFormedMarks
 from nmtkit.spans.marked_lines import MarkedLines, Marking
 from nmtkit.spans.markup import MarkedLine, read_markup
 from nmtkit.spans.phrases import RequiredPhrases, Requirement, WordEdges
-from nmtkit.spans.projection import ROOT, Element
 from nmtkit.spans.required import AFTER_WORDS, BEFORE_WORDS, WORD_CHARACTER, Finder, Required
+from nmtkit.spans.tags import ROOT, Element
 from nmtkit.spans.writing import write_markup
 from nmtkit.symbols import UNK_ID
 from nmtkit.text.codec import TextCodec

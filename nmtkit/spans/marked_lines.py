@@ -14,7 +14,7 @@ from typing import Protocol
 from nmtkit.spans.annotate import space_of
 from nmtkit.spans.edges import Span
 from nmtkit.spans.markup import MarkedLine
-from nmtkit.spans.projection import ROOT, Element
+from nmtkit.spans.tags import ROOT, Element
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.links import Spelling, words_of_pieces
 from nmtkit.text.marks import Marks

@@ -25,10 +25,11 @@ from itertools import islice
 
 from nmtkit.errors import DataError
 from nmtkit.spans.edges import words_within
-from nmtkit.spans.projection import ROOT, Element
 from nmtkit.spans.tags import (
     MARKUPS,
     NO_PARTNER,
+    ROOT,
+    Element,
     Token,
     is_closing,
     leave_open,

@@ -12,43 +12,14 @@ linked to nothing, or nothing.
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from nmtkit.spans.edges import Span, TextPair, edge, edges, word_at, words_within
-from nmtkit.spans.tags import is_closing
-
-ROOT = -1
-"""The parent of elements that no other element encloses."""
+from nmtkit.spans.tags import ROOT, Element, is_closing
 
 _PLACE_WEIGHT = 1000
 """Weight of a word whose place is certain, against words that are linked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Element:
-    """An element of a line, or a mark: a tag that encloses nothing.
-
-    Attributes:
-        opening: the opening tag, or the mark.
-        closing: the closing tag; "" for a mark.
-        kept: the whole element if its content is not translated, else "".
-        start, end: the characters of the plain text that it encloses.
-        parent: the index of the innermost element that encloses it, or ROOT.
-        has_space_before, has_space_after: whether the line has a space, or its edge, there.
-        is_break: whether words before and after its tags are never one.
-    """
-
-    opening: str
-    closing: str
-    kept: str
-    start: int
-    end: int
-    parent: int
-    has_space_before: bool
-    has_space_after: bool
-    is_break: bool
 
 
 def nearest_links(num_source: int, num_target: int) -> list[tuple[int, int]]:

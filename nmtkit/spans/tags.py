@@ -26,6 +26,34 @@ Kind = Literal["text", "opening", "closing", "mark"]
 
 NO_PARTNER = -1
 
+ROOT = -1
+"""The parent of elements that no other element encloses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An element of a line, or a mark: a tag that encloses nothing.
+
+    Attributes:
+        opening: the opening tag, or the mark.
+        closing: the closing tag; "" for a mark.
+        kept: the whole element if its content is not translated, else "".
+        start, end: the characters of the plain text that it encloses.
+        parent: the index of the innermost element that encloses it, or ROOT.
+        has_space_before, has_space_after: whether the line has a space, or its edge, there.
+        is_break: whether words before and after its tags are never one.
+    """
+
+    opening: str
+    closing: str
+    kept: str
+    start: int
+    end: int
+    parent: int
+    has_space_before: bool
+    has_space_after: bool
+    is_break: bool
+
 
 @dataclass(frozen=True, slots=True)
 class Markup:

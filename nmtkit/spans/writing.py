@@ -13,8 +13,8 @@ from operator import attrgetter
 
 from nmtkit.spans.edges import Span
 from nmtkit.spans.markup import MarkedLine
-from nmtkit.spans.projection import ROOT, project
-from nmtkit.spans.tags import Kind, is_closing, leave_open, separate
+from nmtkit.spans.projection import project
+from nmtkit.spans.tags import ROOT, Kind, is_closing, leave_open, separate
 
 _BLANKS = " \t"
 _ALWAYS_ESCAPED = {"&": "&amp;", "<": "&lt;", "]]>": "]]&gt;"}

@@ -106,7 +106,7 @@ def run_on_zeros(
 
 def keys_of(line: str, limit: int) -> str:
     name = "endless" if "endless" in line else "standard input"
-    place, advice = (name, "file") if limit == WHOLE else (f"{name}:1", "break remove")
+    place, advice = (name, "file") if limit == WHOLE else (f"{name}:1", "break blank")
     return f"{place} {limit // 2**20}MiB; {advice}"
 
 

@@ -11,7 +11,7 @@ from nmtkit.decoding.constraints import Constraints
 from nmtkit.decoding.search import Hypothesis, beam_search
 from nmtkit.spans.mark_search import WellFormedMarks
 from nmtkit.spans.marked_lines import Item
-from nmtkit.spans.projection import ROOT
+from nmtkit.spans.tags import ROOT
 from nmtkit.symbols import BOS_ID, EOS_ID
 from tests.unit.decoding.tables import Tables, TableState, random_tables, score_of, table_step
 

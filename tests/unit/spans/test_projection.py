@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from nmtkit.spans.edges import Span
 from nmtkit.spans.markup import read_markup
-from nmtkit.spans.projection import ROOT, nearest_links, project
+from nmtkit.spans.projection import nearest_links, project
+from nmtkit.spans.tags import ROOT
 from nmtkit.text.words import words_of
 from tests.unit.spans.lines import marked_lines
 
