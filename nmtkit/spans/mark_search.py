@@ -15,7 +15,7 @@ from torch import Tensor
 
 from nmtkit.decoding.constraints import IMPOSSIBLE, Constraint
 from nmtkit.spans.marked_lines import Item
-from nmtkit.spans.projection import ROOT
+from nmtkit.spans.tags import ROOT
 from nmtkit.symbols import EOS_ID
 
 _NOWHERE = -2
