@@ -114,7 +114,7 @@ def _spans(recipe: TranslateRecipe) -> Iterator[Problem]:
                 f"placeholders ({spans.placeholders!r}): no kind {name!r}; "
                 f"{suggestion(name, PLACEHOLDERS)}",
             )
-    if not spans.glossary:
+    if not spans.glossary and recipe.output.input_format != "json":  # which may name terms
         names = "glossary_case", "glossary_mode"
         yield from without_effect(recipe, names, "without --glossary", "glossary")
     if recipe.sampling.sample:

@@ -23,9 +23,11 @@ from nmtkit.model.attention import aligning_attention
 from nmtkit.runtime.workers import Worker, wait_for_any
 from nmtkit.storage.model_description import shape_from, stored_aligning_attention
 from nmtkit.storage.run_folder import find_model
+from nmtkit.text.translations import SPAN_KEYS
 
 Message = list[Any]
-"""What a worker sends: the kind of its target vocabulary, once loaded; the result of a batch."""
+"""What a worker sends, and its new warnings: the kind of its target vocabulary, once loaded; the
+result of a batch."""
 
 
 class Loader(Protocol):
@@ -61,8 +63,10 @@ class _Part:
         return self.error is not None or len(self.answers) == len(self.requests)
 
     def message(self) -> tuple[list[Any], int]:
-        """Return what its worker receives: requests without other keys, which may not pickle."""
-        return [replace(one, others={}) for one in self.requests], self.first_number
+        """Return what its worker receives: requests without keys of the user's, maybe too deep."""
+        own = [{key: one.others[key] for key in SPAN_KEYS & {*one.others}} for one in self.requests]
+        requests = zip(self.requests, own, strict=True)
+        return [replace(one, others=others) for one, others in requests], self.first_number
 
     def take(self) -> list[Any]:
         """Return the answers since the last call, with the requests as they were given."""
@@ -105,6 +109,7 @@ class Workers:
         threads = recipe.runtime.threads or torch.get_num_threads()
         runtime = replace(recipe.runtime, threads=max(1, threads // num_workers))
         self._warn = warn
+        self._warned: set[str] = set()
         self._num_chunks = 2 if reads_ahead else 1
         self._workers: list[Worker[Message]] = []
         for number in range(num_workers):
@@ -112,7 +117,7 @@ class Workers:
             self._workers[-1].send((number, load, paths, replace(recipe, runtime=runtime)))
         # Dictionaries keep their order: that of the parts of a chunk.
         self._work: dict[Worker[Message], deque[_Part]] = {one: deque() for one in self._workers}
-        self.target_kind: str = {worker.receive()[0] for worker in self._workers}.pop()
+        self.target_kind: str = {self._receive(worker) for worker in self._workers}.pop()
 
     def answer_all(self, chunks: Iterable[tuple[int, Sequence[Any]]]) -> Iterator[Results[Any]]:
         """Answer chunks of lines, each divided among the workers; yield each batch's result.
@@ -173,7 +178,7 @@ class Workers:
         work = self._work[worker]
         result = Results[Any]((), 0, 0)
         try:
-            (result,) = worker.receive()
+            result = self._receive(worker)
         except NmtkitError as error:
             work[0].error = error
         work[0].answers += result.answers
@@ -182,6 +187,14 @@ class Workers:
             if work:
                 worker.send(work[0].message())
         return result
+
+    def _receive(self, worker: Worker[Message]) -> Any:
+        """Receive a message without its warnings, each of which is passed on once."""
+        received, warnings = worker.receive()
+        for warning in (one for one in warnings if one not in self._warned):
+            self._warned.add(warning)
+            self._warn(warning)
+        return received
 
     def _drop_unfinished(self) -> None:
         """Wait for the parts that are left over after an error."""
@@ -260,21 +273,19 @@ def _serve(connection: "Connection[Message | Exception, Any]") -> None:
     """Serve a `Workers`: load models on the device of a number, then answer parts of chunks."""
     number, load, paths, recipe = connection.recv()
     os.environ["LOCAL_RANK"] = str(number)
+    warnings: list[str] = []
     with _errors_of_torch():
-        loaded = load(paths, recipe, _no_warning)
-    connection.send([loaded.target_kind])
+        loaded = load(paths, recipe, warnings.append)
+    connection.send([loaded.target_kind, warnings])
     while True:
         requests, first_number = connection.recv()
+        warnings.clear()
         try:
             with _errors_of_torch():
                 for result in loaded.answer_chunk(requests, first_number):
-                    connection.send([result])
+                    connection.send([result, warnings])
         except NmtkitError as error:
             connection.send(error)
-
-
-def _no_warning(message: str) -> None:
-    raise AssertionError(f"answers carry their warnings: {message}")
 
 
 @contextmanager

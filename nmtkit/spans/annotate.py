@@ -250,7 +250,7 @@ class Annotator:
             if phrase is None:
                 continue
             words = target.decode(pair.target[slice(*phrase[1])])
-            if not (words[0].isalnum() and words[-1].isalnum()):
+            if not (words[:1].isalnum() and words[-1:].isalnum()):
                 continue
             ids = source.encode(words)
             if len(ids) > 1 and words[-1].isalpha() and random.random() < _SHORTENED:
@@ -301,7 +301,8 @@ def space_of(vocabulary: Vocabulary) -> tuple[int, ...]:
 def _random_tag(draft: _Draft, random: Random) -> _Element | None:
     if random.random() < _WHOLE_LINE:
         whole = tuple((one.borders[0], one.borders[-1]) for one in draft.sides)
-        return _Element((whole[0], whole[1]))
+        has_words = all(start < end for start, end in whole)
+        return _Element((whole[0], whole[1])) if has_words else None
     phrase = draft.random_phrase(random)
     if phrase is None or random.random() >= _EMPTY:
         return _Element(phrase) if phrase else None

@@ -175,7 +175,9 @@ class SpanKeeper:
         )
         is_short = marking and len(marking.ids) <= longest_source
         if not (is_whole and marking and is_short and marking.num_tokens < longest_target):
-            self._warn_once("a line has more tags than there are marks, or is too long")
+            self._warn_once(
+                "a line has more tags than marks, has one in a placeholder, or is too long"
+            )
             return None
         written = [*replaced, *(terms if self._mode == "soft" else [])]
         demanded = tuple(one for one in request.required if one not in written)

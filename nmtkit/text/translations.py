@@ -17,6 +17,9 @@ FORMAT, VERSION = "nmtkit-translations", 1
 SCHEMA = f"{FORMAT}/{VERSION}"
 """The value of the key `schema`."""
 
+SPAN_KEYS = frozenset({"spans", "terms"})
+"""Keys of a JSON line that name further parts."""
+
 REQUEST_KEYS = ("source", "target_prefix")
 """The keys of a request: a required text, and one that may be left out."""
 

@@ -91,6 +91,16 @@ def test_json_and_python_say_where_parts_are(folder: Path) -> None:
     assert plain.text[slice(*target)] == "{a}"
 
 
+def test_processes_get_the_terms_of_json_and_warn_once(folder: Path) -> None:
+    text = '{"source": "the cat sat", "terms": {"cat": ["dog"]}}\n' * 4
+    command = ("translate", folder / "model", "--input-format", "json", "--glossary-mode", "soft")
+    one, two = (run(*command, "--devices", number, stdin=text) for number in (1, 2))
+    assert "dog" in one.stdout
+    assert one.stdout == two.stdout
+    for done in (one, two):
+        assert done.stderr.count("no marks of terms are used") == 1
+
+
 def test_what_the_search_cannot_write_is_counted(folder: Path) -> None:
     options = ("--max-output-length", 2, "--glossary", folder / "terms.tsv")
     text = "the cat {a} sat\ndogs ran\n"

@@ -8,7 +8,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.spans.annotate import Annotator, LinkedPair, Pieces
+from nmtkit.spans.annotate import Annotator, LinkedPair, Pieces, space_of
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.marks import Marks
 from nmtkit.text.subword import Subword
@@ -111,6 +111,8 @@ def test_marks_pair_and_nest_in_the_same_way_on_both_sides(
     found = annotated(pair, draws)
     source, target = map(read_tags, (found.source, found.target))
     assert sorted(source) == sorted(target) == [*range(len(source))]
+    used = marks().ids - {marks().term, marks().term_end}
+    assert used.intersection(found.source) == used.intersection(found.target)
     starts = [place for place, index in enumerate(found.source) if index in numbered()]
     in_order = [numbered()[found.source[place]] for place in starts]
     assert in_order == sorted(in_order)  # the nth tag has mark n
@@ -182,6 +184,14 @@ def test_every_kind_is_drawn() -> None:
     for ids in (marks().openings[2], marks().empties[0], marks().term):
         assert any(ids in one.source for one in found)
     assert annotated(found[0], {"tags": 1}) == found[0]  # a pair that has marks
+
+
+def test_spaces_alone_are_no_term() -> None:
+    source = vocabulary().encode("the house")
+    target = [*source, *space_of(vocabulary())]
+    links = [(one, len(source)) for one in range(len(source))]
+    pair = LinkedPair([*source, EOS_ID], [*target, EOS_ID], links)
+    assert all(annotated(pair, {"terms": draw}) == pair for draw in range(1, MANY))
 
 
 def test_words_may_be_separated_at_borders_only() -> None:
