@@ -127,6 +127,15 @@ def _core(text: str, word: Span) -> Span:
     return (start, end) if start < end else (start, start)
 
 
+def respaced(span: Span, text: str, other: str) -> Span:
+    """Return where a part of a text is in another one that differs in spaces only."""
+    first, last = (len("".join(text[:edge].split())) for edge in span)
+    characters = [place for place, one in enumerate(other) if not one.isspace()]
+    if not first < last <= len(characters):
+        return span
+    return characters[first], characters[last - 1] + 1
+
+
 def _marks(text: str, place: int, step: int) -> str:
     """Return the punctuation marks from a place on, to the right (1) or to the left (-1)."""
     found = []

@@ -25,7 +25,7 @@ from nmtkit.config.translation import ConstraintsConfig
 from nmtkit.decoding.answers import Answer, PlacedSpan, Request, Translation
 from nmtkit.decoding.constraints import BannedToken, Constraint
 from nmtkit.errors import DataError
-from nmtkit.spans.edges import Span, words_within
+from nmtkit.spans.edges import Span, respaced, words_within
 from nmtkit.spans.mark_search import WellFormedMarks
 from nmtkit.spans.marked_lines import MarkedLines, Marking
 from nmtkit.spans.markup import MarkedLine, read_markup
@@ -393,6 +393,9 @@ class SpanKeeper:
         has_tags = marked.is_escaped or missing
         line = _with_marks(marked, missing)
         written = write_markup(line, text, (), own, spans) if has_tags else text
+        if marked.is_escaped and not missing:
+            plain = read_markup(written, self._markup).text
+            own = {source: respaced(one, text, plain) for source, one in own.items()}
         placed = tuple(
             PlacedSpan(one.kind, (one.start, one.end), own.get((one.start, one.end)))
             for one in request.required

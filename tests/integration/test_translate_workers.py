@@ -194,7 +194,7 @@ def test_a_worker_reports_an_error_and_continues(
     thread = threading.Thread(target=serve_until_asked_no_more, args=(other,))
     thread.start()
     own.send((0, partial(load_failing, error), [], TranslateRecipe()))
-    assert own.recv() == ["words"]
+    assert own.recv() == ["words", []]
     for _ in range(2):
         own.send(([], 1))
         reported = own.recv()

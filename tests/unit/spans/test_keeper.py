@@ -27,7 +27,7 @@ from nmtkit.decoding.translator import Translator
 from nmtkit.errors import DataError
 from nmtkit.spans import placeholders
 from nmtkit.spans.keeper import SpanKeeper
-from nmtkit.spans.markup import structure
+from nmtkit.spans.markup import read_markup, structure
 from nmtkit.text.codec import TextCodec
 from tests.conversions import random_model, separate_codec, shared_codec
 from tests.messages import refuses
@@ -140,6 +140,14 @@ def test_positions_count_the_placeholders_that_were_inserted() -> None:
 def test_a_line_alone_is_translated_as_in_a_batch() -> None:
     lines = ["the cat {a}", "dogs ran", "12 dogs and %s", "{a} {a} {b}"]
     assert texts(TRANSLATOR, lines) == [texts(TRANSLATOR, [line])[0] for line in lines]
+
+
+def test_positions_are_those_of_the_text_without_tags() -> None:
+    line = "{a}<br/>{b}. <li>{c}</li><li>12</li>"
+    (answer,) = answers_to(WITH_MARKS, [Request(line)])
+    text = read_markup(answer.translation.text, "xml").text
+    targets = [one.target for one in answer.translation.placed if one.target]
+    assert [text[slice(*one)] for one in targets] == ["{a}", "{b}", "{c}", "12"]
 
 
 @pytest.mark.parametrize(
