@@ -21,7 +21,7 @@ from random import Random
 from typing import Protocol
 
 from nmtkit.spans.placeholders import find_placeholders
-from nmtkit.text.links import Link
+from nmtkit.text.links import Link, Spelling
 from nmtkit.text.marks import Marks, is_marked
 from nmtkit.text.subword import SPACE_SYMBOL
 from nmtkit.text.words import word_and_punctuation_spans
@@ -40,8 +40,8 @@ _EMPTY, _WHOLE_LINE, _SHORTENED = 0.2, 0.1, 0.25
 """Parts of the tags that are empty, or enclose the line, and of the terms whose end is missing."""
 
 
-class Vocabulary(Protocol):
-    """What annotation needs of `nmtkit.text.codec.Vocabulary`."""
+class Vocabulary(Spelling, Protocol):
+    """What marks need of `nmtkit.text.codec.Vocabulary`."""
 
     @property
     def size(self) -> int:
@@ -59,9 +59,6 @@ class Vocabulary(Protocol):
 
     def piece(self, index: int) -> str:
         """Return the entry of an id."""
-
-    def texts(self, ids: Sequence[int]) -> list[str]:
-        """Return the text of each token."""
 
 
 @dataclass(frozen=True)

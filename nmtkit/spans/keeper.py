@@ -36,6 +36,7 @@ from nmtkit.spans.writing import write_markup
 from nmtkit.symbols import UNK_ID
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.links import words_of_pieces
+from nmtkit.text.translations import SPAN_KEYS
 from nmtkit.text.words import word_spans, words_of
 
 _ATTENDED = 0.5
@@ -117,7 +118,7 @@ class SpanKeeper:
             DataError: the line is a document; a key is malformed.
         """
         where, line = f"line {number}", request.line
-        if not self._has_demands and request.others.keys() & {"spans", "terms"}:
+        if not self._has_demands and request.others.keys() & SPAN_KEYS:
             raise DataError(
                 f"{where}: spans and terms are for beam search by a model that writes text; leave "
                 "them out, or rename keys of your own"

@@ -9,36 +9,13 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol
 
-from nmtkit.spans.annotate import space_of
+from nmtkit.spans.annotate import Vocabulary, space_of
 from nmtkit.spans.edges import Span
 from nmtkit.spans.markup import MarkedLine
 from nmtkit.spans.tags import ROOT, Element
 from nmtkit.symbols import EOS_ID
-from nmtkit.text.links import Spelling, words_of_pieces
-from nmtkit.text.marks import Marks
-
-
-class Vocabulary(Spelling, Protocol):
-    """What marked lines need of `nmtkit.text.codec.Vocabulary`."""
-
-    @property
-    def size(self) -> int:
-        """Number of entries."""
-
-    @property
-    def marks(self) -> Marks | None:
-        """The marks."""
-
-    def encode(self, line: str) -> list[int]:
-        """Return the ids of a line."""
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids."""
-
-    def piece(self, index: int) -> str:
-        """Return the entry of an id."""
+from nmtkit.text.links import words_of_pieces
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ class MarianVocabulary:
     @cached_property
     def marks(self) -> Marks | None:
         """The marks of the vocabulary, entries of the list only; None = it has none."""
-        return Marks.of(self._ids)
+        return Marks.of(self._ids.get)
 
     @property
     def data(self) -> bytes:

@@ -8,7 +8,7 @@ their ids are put between the ids of pieces:
     _The _mouse <mark:term> _Maus </mark:term> _is      a source term, and its target term
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -38,19 +38,20 @@ class Marks:
     term_end: int
 
     @staticmethod
-    def of(entries: Mapping[str, int]) -> "Marks | None":
-        """Return the marks among the entries of a vocabulary, given their ids; None = it has none.
+    def of(find: Callable[[str], int | None]) -> "Marks | None":
+        """Return the marks of a vocabulary; None = it has none.
 
         Args:
-            entries: ids by name; those that text can have are not among them.
+            find: returns the id of an entry that no text can have; None = there is no such entry.
         """
-        if _TERM not in entries:
+        term, term_end = find(_TERM), find(_TERM_END)
+        if term is None or term_end is None:
             return None
-        found: list[list[int]] = []
-        while all(name in entries for name in _names(len(found) + 1)):
-            found.append([entries[name] for name in _names(len(found) + 1)])
+        found: list[tuple[int, ...]] = []
+        while None not in (own := [*map(find, _names(len(found) + 1))]):
+            found.append(tuple(index for index in own if index is not None))
         openings, closings, empties = zip(*found, strict=True)
-        return Marks(openings, closings, empties, entries[_TERM], entries[_TERM_END])
+        return Marks(openings, closings, empties, term, term_end)
 
     def __len__(self) -> int:
         """Return the number of elements that a line may have."""

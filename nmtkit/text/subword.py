@@ -207,14 +207,18 @@ class Subword:
 
     def with_marks(self, number: int) -> "Subword":
         """Return a vocabulary with marks at its end; those that it has are left out."""
-        known = SubwordFile.of(self.data).controls
-        added = [name for name in mark_names(number) if name not in known]
+        added = [name for name in mark_names(number) if self._control_id(name) is None]
         return Subword(with_controls(self.data, added), "the vocabulary with marks")
 
     @cached_property
     def marks(self) -> Marks | None:
         """The marks of the vocabulary; None = it has none."""
-        return Marks.of(SubwordFile.of(self.data).controls)
+        return Marks.of(self._control_id)
+
+    def _control_id(self, name: str) -> int | None:
+        """Return the id of a control piece, which no text has; None = there is none."""
+        index: int = self._processor.piece_to_id(name)
+        return index if self._processor.is_control(index) else None
 
     @cached_property
     def unknown_ids(self) -> frozenset[int]:
@@ -228,6 +232,7 @@ class Subword:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids without begin and end symbols."""
+        # SentencePiece skips marks too, but not within the bytes of a character.
         silent = {BOS_ID, EOS_ID, *(self.marks.ids if self.marks else ())}
         text: str = self._processor.decode([i for i in ids if i not in silent])
         return text

@@ -33,14 +33,12 @@ class SubwordFile:
         texts: the piece of each id; None unless its type is normal.
         scores: the score of each id.
         whole: the user-defined pieces by their ids.
-        controls: the control pieces, with their ids.
     """
 
     algorithm: str
     texts: list[str | None]
     scores: list[float]
     whole: dict[int, str]
-    controls: dict[str, int]
 
     @staticmethod
     def of(model: bytes) -> "SubwordFile":
@@ -49,7 +47,6 @@ class SubwordFile:
         texts: list[str | None] = []
         scores: list[float] = []
         whole: dict[int, str] = {}
-        controls: dict[str, int] = {}
         for number, value in _fields(memoryview(model)):
             if number == _TRAINER:
                 model_type = dict(_fields(value)).get(_TRAINER_MODEL_TYPE, model_type)
@@ -58,11 +55,9 @@ class SubwordFile:
                 text, kind = piece[_PIECE_TEXT], piece.get(_PIECE_TYPE, _NORMAL)
                 if kind == _USER_DEFINED:
                     whole[len(texts)] = str(text, "utf-8", "replace")
-                elif kind == _CONTROL:
-                    controls[str(text, "utf-8", "replace")] = len(texts)
                 texts.append(str(text, "utf-8") if kind == _NORMAL else None)
                 scores.append(*struct.unpack("<f", piece.get(_PIECE_SCORE, bytes(4))))
-        return SubwordFile(_ALGORITHMS[model_type], texts, scores, whole, controls)
+        return SubwordFile(_ALGORITHMS[model_type], texts, scores, whole)
 
 
 def with_pieces(model: bytes, pieces: Iterable[str]) -> bytes:
