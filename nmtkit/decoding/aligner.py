@@ -185,11 +185,7 @@ class Aligner:
         languages = source_lang, pair.target_lang or target_lang
         directions = (
             (pair.source, pair.target, *languages),
-            (
-                pair.target,
-                pair.source,
-                *languages[::-1],
-            ),
+            (pair.target, pair.source, *languages[::-1]),
         )
         for one, (source, target, *own) in zip(self.models, directions, strict=False):
             codec = one.codec

@@ -17,8 +17,8 @@ from nmtkit.text.json_lines import MAX_OBJECT_BYTES, read_object, write_object
 from nmtkit.text.lines import MAX_LINE_BYTES, decode_lines
 from nmtkit.text.translations import (
     ANSWER_KEYS,
-    REQUEST_KEYS,
     SCHEMA,
+    TEXT_KEYS,
     check_schema,
     read_translations,
 )
@@ -69,10 +69,9 @@ def _text_request(line: str, _where: str) -> Request:
 
 
 def _json_request(line: str, where: str) -> Request:
-    keys = (*REQUEST_KEYS, "target_lang")
-    values = read_object(line, keys, where)
+    values = read_object(line, TEXT_KEYS, where)
     check_schema(values, where)
-    texts = {key: values.pop(key, "") for key in keys}
+    texts = {key: values.pop(key, "") for key in TEXT_KEYS}
     others = {key: value for key, value in values.items() if key not in ANSWER_KEYS}
     return Request(**texts, others=others)
 

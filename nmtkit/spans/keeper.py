@@ -27,7 +27,7 @@ from nmtkit.decoding.constraints import BannedToken, Constraint
 from nmtkit.errors import DataError
 from nmtkit.spans.edges import Span, respaced, words_within
 from nmtkit.spans.mark_search import WellFormedMarks
-from nmtkit.spans.marked_lines import MarkedLines, Marking
+from nmtkit.spans.marked_lines import MarkedLines, Marking, glued_ids
 from nmtkit.spans.markup import MarkedLine, read_markup
 from nmtkit.spans.phrases import RequiredPhrases, Requirement, WordEdges
 from nmtkit.spans.required import AFTER_WORDS, BEFORE_WORDS, WORD_CHARACTER, Finder, Required
@@ -344,10 +344,7 @@ class SpanKeeper:
     def _phrases(self, text: str) -> tuple[tuple[int, ...], ...]:
         """Return the ids of a text after a space, and without it, if they write it exactly."""
         vocabulary = self._codec.target
-        ids, bracket = vocabulary.encode(text), vocabulary.encode(f"({text}")
-        parts = vocabulary.texts(bracket)
-        num_before = next((n for n in (1, 2) if "".join(parts[:n]).strip() == "("), None)
-        found = (tuple(ids), tuple(bracket[num_before:] if num_before else ()))
+        found = (tuple(vocabulary.encode(text)), tuple(glued_ids(text, vocabulary)))
         return tuple(
             dict.fromkeys(
                 one
@@ -397,11 +394,8 @@ class SpanKeeper:
         if marked.is_escaped and not missing:
             plain = read_markup(written, self._markup).text
             own = {source: respaced(one, text, plain) for source, one in own.items()}
-        placed = tuple(
-            PlacedSpan(one.kind, (one.start, one.end), own.get((one.start, one.end)))
-            for one in request.required
-        )
-        return replace(translation, text=written, placed=placed)
+        places = [own.get((one.start, one.end)) for one in request.required]
+        return replace(translation, text=written, placed=_placed(request.required, places))
 
     def _written(self, request: SpanRequest, translation: Translation) -> Translation:
         required, marked = request.required, request.marked
@@ -421,11 +415,12 @@ class SpanKeeper:
             ]
             now = self._finder.in_translation(own, plain).places
             places = tuple(new if old else None for new, old in zip(now, places, strict=True))
-        placed = tuple(
-            PlacedSpan(one.kind, (one.start, one.end), place)
-            for one, place in zip(required, places, strict=True)
-        )
-        return replace(translation, text=text, placed=placed)
+        return replace(translation, text=text, placed=_placed(required, places))
+
+
+def _placed(required: Sequence[Required], places: Sequence[Span | None]) -> tuple[PlacedSpan, ...]:
+    pairs = zip(required, places, strict=True)
+    return tuple(PlacedSpan(one.kind, (one.start, one.end), place) for one, place in pairs)
 
 
 def _marking(request: Request) -> Marking | None:

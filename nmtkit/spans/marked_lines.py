@@ -276,10 +276,15 @@ def _encoded(text: str, vocabulary: Vocabulary, *, is_glued: bool) -> list[int]:
     """Return the ids of a part of a line; a glued one follows other text without a space."""
     if not is_glued or not text or text[0].isspace():
         return vocabulary.encode(text)
+    return glued_ids(text, vocabulary) or vocabulary.encode(text)
+
+
+def glued_ids(text: str, vocabulary: Vocabulary) -> list[int]:
+    """Return the ids of a text after other text without a space; none if they depend on that."""
     ids = vocabulary.encode(f"({text}")
     parts = vocabulary.texts(ids)
     num_before = next((n for n in (1, 2) if "".join(parts[:n]).strip() == "("), None)
-    return ids[num_before:] if num_before else vocabulary.encode(text)
+    return ids[num_before:] if num_before else []
 
 
 def _numbered(elements: Sequence[Element], replaced: Sequence[Span], text: str) -> tuple[Item, ...]:

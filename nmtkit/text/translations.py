@@ -23,6 +23,9 @@ SPAN_KEYS = frozenset({"spans", "terms"})
 REQUEST_KEYS = ("source", "target_prefix")
 """The keys of a request: a required text, and one that may be left out."""
 
+TEXT_KEYS = (*REQUEST_KEYS, "target_lang")
+"""Keys of a line whose values are texts."""
+
 
 TRANSLATION_KEYS: dict[str, Any] = {
     "translation": str,
@@ -129,7 +132,7 @@ def read_translation(line: str, where: str) -> TranslatedLine:
     Raises:
         DataError: see `read_translations`.
     """
-    values = read_object(line, (*REQUEST_KEYS, "target_lang"), where)
+    values = read_object(line, TEXT_KEYS, where)
     check_schema(values, where)
     best = _candidate(values, where, "")
     n_best = values.get("n_best")
