@@ -32,11 +32,16 @@ from nmtkit.storage.model_folder import LoadedModel, load_model
 from nmtkit.text.lines import read_list
 from nmtkit.text.links import parse_links
 
-BATCH, BEAM, PERMUTATIONS = 16, 4, 10_000
+BATCH, BEAM, PERMUTATIONS = 16, 24, 10_000
 
 
 class ForcedWords(Constraint):
-    """Hypotheses have given tokens, with marks at any place."""
+    """Hypotheses have given tokens, with marks at any place.
+
+    A given token has the probability of all that are no marks: it is certain that it follows, and
+    only the places of marks are to be chosen. Its own, often small, would favour rows that put
+    marks before it.
+    """
 
     def __init__(self, words: Tensor, is_mark: Tensor) -> None:
         """Store the tokens (B, T), end symbols included and padded with NO_TOKEN, and V flags."""
@@ -47,7 +52,7 @@ class ForcedWords(Constraint):
         count = (~self._is_mark[prefixes]).sum(2)
         count = count.clamp(max=self._words.shape[1] - 1)
         token = self._words.gather(1, count).clamp(min=0)[..., None]
-        kept = sums.gather(2, token)
+        kept = sums.masked_fill(self._is_mark, IMPOSSIBLE).logsumexp(2, keepdim=True)
         sums.masked_fill_(~self._is_mark, IMPOSSIBLE)
         sums.scatter_(2, token, kept)
 

@@ -195,6 +195,7 @@ class Annotator:
         self._vocabularies = source, target
         self._marks = source.marks, target.marks
         self._num_marks = min(map(len, self._marks))
+        self._twins = dict(zip(target.marks.numbered, source.marks.numbered, strict=False))
         self._spaces = [space_of(one) for one in self._vocabularies]
 
     def annotate(
@@ -277,6 +278,10 @@ class Annotator:
             written.append(new)
             places.append(new_places)
         links = {(places[0][source], places[1][target]) for source, target in pair.links}
+        # A mark is linked to the same mark, so that an alignment head learns where it is.
+        place_of = {index: place for place, index in enumerate(written[0])}
+        marks = ((self._twins[one], n) for n, one in enumerate(written[1]) if one in self._twins)
+        links |= {(place_of[mark], place) for mark, place in marks}
         return LinkedPair(written[0], written[1], sorted(links, key=lambda link: link[::-1]))
 
 

@@ -11,6 +11,7 @@ their ids are put between the ids of pieces:
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 _TERM, _TERM_END = "<mark:term>", "</mark:term>"
 
@@ -60,8 +61,12 @@ class Marks:
     @cached_property
     def ids(self) -> frozenset[int]:
         """The ids of all marks."""
-        numbered = {*self.openings, *self.closings, *self.empties}
-        return frozenset({*numbered, self.term, self.term_end})
+        return frozenset({*self.numbered, self.term, self.term_end})
+
+    @cached_property
+    def numbered(self) -> tuple[int, ...]:
+        """The ids of the marks of elements: three of each number, in order."""
+        return (*chain.from_iterable(zip(self.openings, self.closings, self.empties, strict=True)),)
 
     def places_of_text(self, ids: Sequence[int]) -> Iterator[int]:
         """Yield the places of the ids that are of the line itself, not marks or target terms."""

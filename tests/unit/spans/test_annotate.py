@@ -101,7 +101,10 @@ def test_without_marks_an_annotated_pair_is_the_pair(
     assert kept(found.target) == [*pair.target]
     assert marks().term not in found.target
     texts = [[*marks().places_of_text(ids)] for ids in (found.source, found.target)]
-    assert found.links == [(texts[0][s], texts[1][t]) for s, t in pair.links]
+    own = [(s, t) for s, t in found.links if found.target[t] not in marks().ids]
+    assert own == [(texts[0][s], texts[1][t]) for s, t in pair.links]
+    marked = [(found.source[s], t) for s, t in found.links if found.target[t] in marks().ids]
+    assert marked == [(one, t) for t, one in enumerate(found.target) if one in marks().ids]
 
 
 @given(pairs(), DRAWS)
