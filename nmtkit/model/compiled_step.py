@@ -10,7 +10,6 @@ Source: AOTInductor, https://docs.pytorch.org/docs/stable/torch.compiler_aot_ind
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import chain
 from pathlib import Path
 
 import torch
@@ -32,12 +31,7 @@ class CompiledStep:
             width: W, as it was compiled.
         """
         self._shape = (1, width)
-        # What `torch._inductor.aoti_load_package` builds. That imports torch's compiler, which
-        # takes a second, and reads a description of the arguments at each call.
-        is_alone, num_runners, device = True, 1, -1
-        self._code = torch._C._aoti.AOTIModelPackageLoader(
-            str(path), "model", is_alone, num_runners, device
-        )
+        self._code = torch._inductor.aoti_load_package(str(path))
 
     def fits(self, x: Tensor) -> bool:
         """Return whether the code is for steps with such new tokens, x (B, W, D)."""
@@ -53,9 +47,7 @@ class CompiledStep:
         Returns:
             (1, W, D).
         """
-        new, bias, memory_bias, *lists = state.step_tensors()
-        output: Tensor
-        (output,) = self._code.boxed_run([x, new, bias, memory_bias, *chain.from_iterable(lists)])
+        output: Tensor = self._code(x, state.step_tensors())
         return output
 
 
