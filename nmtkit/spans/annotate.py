@@ -280,8 +280,8 @@ class Annotator:
         links = {(places[0][source], places[1][target]) for source, target in pair.links}
         # A mark is linked to the same mark, so that an alignment head learns where it is.
         place_of = {index: place for place, index in enumerate(written[0])}
-        marks = ((self._twins[one], n) for n, one in enumerate(written[1]) if one in self._twins)
-        links |= {(place_of[mark], place) for mark, place in marks}
+        of_marks = ((self._twins[one], n) for n, one in enumerate(written[1]) if one in self._twins)
+        links |= {(place_of[mark], place) for mark, place in of_marks}
         return LinkedPair(written[0], written[1], sorted(links, key=lambda link: link[::-1]))
 
 
