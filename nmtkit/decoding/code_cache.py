@@ -140,7 +140,7 @@ def compile_step(model: Transformer, dtype: torch.dtype, width: int, path: Path)
         )
         function = StepFunction(*copy.deepcopy((model.decoder, model.decoder_norm)), dtype)
         arguments = (x, state.step_tensors())
-        talk = io.StringIO()  # of the compiler, which tells what it tries
+        talk = io.StringIO()  # of the compiler, on what it tries
         with redirect_stdout(talk), redirect_stderr(talk), warnings.catch_warnings(action="ignore"):
             exported = export(function, arguments, dynamic_shapes=(None, sizes), strict=False)
             torch._inductor.aoti_compile_and_package(
