@@ -13,7 +13,7 @@ from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import TrainRecipe, Values
 from nmtkit.config.toml import build
 from nmtkit.progress.records import TrainingRecord
-from nmtkit.progress.reporter import SilentReporter
+from nmtkit.progress.reporter import ProgressReporter
 from nmtkit.runtime.devices import set_up
 from nmtkit.signals import StopRequest
 from nmtkit.storage.run_folder import RunFolder
@@ -61,7 +61,7 @@ class Workbench:
                 execution=Execution.of(recipe, device),
                 ranks=ranks,
                 stop=StopRequest(),  # not entered: a signal ends a benchmark immediately
-                reporter=SilentReporter(),
+                reporter=ProgressReporter(),
                 logs=(),
                 parents=(),
                 clock=time.monotonic,

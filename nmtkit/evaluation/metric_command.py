@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import BinaryIO
 
 from nmtkit.errors import ConfigError, DataError, NmtkitError, ProgramError, ResourceError
 from nmtkit.runtime.environment import environment_of_users
+from nmtkit.signals import block_stop_signals
 from nmtkit.text.lines import one_line
 from nmtkit.units import counted
 
@@ -140,18 +140,16 @@ def _run(
         At most one line more than expected; its exit code, which is 0 if there is such a line.
     """
     reading, writing = os.pipe()
-    processes: list[int] = []
+    pid = 0
     with os.fdopen(reading, "rb") as stdout:
-        # A signal raises an exception between any two steps of Python, also where this thread
-        # blocks it and another one does not. If it interrupts the first end, the second one works.
         try:
-            try:
-                _start(name, command, (stdin.fileno(), writing), processes)
-                return _read(processes[0], stdout, num_lines, on_score)
-            finally:
-                _end(processes)
+            with block_stop_signals():  # one after the start would lose the process id
+                pid = _start(name, command, stdin.fileno(), writing)
+            return _read(pid, stdout, num_lines, on_score)
         finally:
-            _end(processes)
+            if pid:
+                with block_stop_signals():
+                    _end(pid)
 
 
 def _read(
@@ -180,18 +178,15 @@ def _end_group_with(pid: int) -> None:
         _signal(pid, signal.SIGKILL)
 
 
-def _end(processes: list[int]) -> None:
-    """End what is left of process groups: ask first, kill after `END_TIMEOUT_S`; empty the list."""
+def _end(pid: int) -> None:
+    """End what is left of a process group: ask first, kill after `END_TIMEOUT_S`."""
+    deadline = time.monotonic() + END_TIMEOUT_S
+    _signal(pid, signal.SIGTERM)
     has_ended = os.WEXITED | os.WNOWAIT | os.WNOHANG
-    while processes:
-        pid, deadline = processes[0], time.monotonic() + END_TIMEOUT_S
-        with suppress(ChildProcessError):  # it was waited for by an end that was interrupted
-            _signal(pid, signal.SIGTERM)
-            while os.waitid(os.P_PID, pid, has_ended) is None and time.monotonic() < deadline:
-                time.sleep(_POLL_S)
-            _signal(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-        processes.clear()
+    while os.waitid(os.P_PID, pid, has_ended) is None and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+    _signal(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
 
 
 def _signal(group: int, number: signal.Signals) -> None:
@@ -200,26 +195,24 @@ def _signal(group: int, number: signal.Signals) -> None:
         os.killpg(group, number)
 
 
-def _start(name: str, command: str, streams: tuple[int, int], processes: list[int]) -> None:
-    """Start the shell, and append its process id to a list in the same step.
+def _start(name: str, command: str, stdin: int, stdout: int) -> int:
+    """Start the shell in a process group of its own, and return its process id.
 
     Args:
         name: name of the metric in messages.
         command: the command.
-        streams: descriptors of its standard input and output; the second one is closed here.
-        processes: receives the process id.
+        stdin, stdout: descriptors of its standard input and output; the second is closed here.
     """
-    stdin, stdout = streams
-    start = partial(
-        os.posix_spawn,
-        file_actions=[(os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_DUP2, stdout, 1)],
-        setpgroup=0,
-        setsigdef=_IGNORED_BY_PYTHON,
-    )
     try:
-        # `extend` and `map` are no steps of Python: no signal is handled after the start and
-        # before the append.
-        processes.extend(map(start, [_SHELL], [[_SHELL, "-c", command]], [environment_of_users()]))
+        return os.posix_spawn(
+            _SHELL,
+            [_SHELL, "-c", command],
+            environment_of_users(),
+            file_actions=[(os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_DUP2, stdout, 1)],
+            setpgroup=0,
+            setsigmask=(),
+            setsigdef=_IGNORED_BY_PYTHON,
+        )
     except OSError as error:
         raise ResourceError(
             f"metric {name}: {_SHELL} cannot be started ({error.strerror}); end other processes, "

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from nmtkit.progress.counting import MARGIN, can_draw
 from nmtkit.progress.records import (
@@ -24,8 +24,8 @@ REDRAWS = 100
 """Largest number of redraws for the progress of a part of a validation."""
 
 
-class ProgressReporter(Protocol):
-    """Displays a run."""
+class ProgressReporter:
+    """Displays a run; this one displays nothing, as only the first rank reports."""
 
     def start(self, max_updates: int, update: int, validations: Sequence[ValidationRecord]) -> None:
         """Begin, after `update` of `max_updates` updates and these validations."""
@@ -61,7 +61,7 @@ LONGEST_SILENCE = timedelta(seconds=30)
 """Longest time without a line while a run computes."""
 
 
-class PlainReporter:
+class PlainReporter(ProgressReporter):
     """One line of key=value per event, after its local time; work that takes long has more."""
 
     def __init__(self, stream: TextIO, now: Callable[[], datetime] = datetime.now) -> None:
@@ -117,9 +117,6 @@ class PlainReporter:
         self._stream.write(f"{self._last_line:%Y-%m-%d %H:%M:%S} {line}\n")
         self._stream.flush()
 
-    def close(self) -> None:
-        """Do nothing: every line is written already."""
-
     def _is_silent(self) -> bool:
         last = self._last_line
         return last is not None and self._now() - last >= LONGEST_SILENCE
@@ -134,35 +131,7 @@ def _values(record: TrainingRecord | ValidationRecord) -> list[str]:
     return list(filter(None, (display.plain(value) for display, value in displays(record))))
 
 
-class SilentReporter:
-    """Displays nothing: only the first rank reports."""
-
-    def start(self, max_updates: int, update: int, validations: Sequence[ValidationRecord]) -> None:
-        """Do nothing."""
-
-    def update(self, record: TrainingRecord) -> None:
-        """Do nothing."""
-
-    def refresh(self, record: Callable[[], TrainingRecord]) -> None:
-        """Do nothing."""
-
-    def validating(self, update: int, num_lines: int) -> None:
-        """Do nothing."""
-
-    def validation_progress(self, progress: ValidationProgress) -> None:
-        """Do nothing."""
-
-    def validation(self, record: ValidationRecord) -> None:
-        """Do nothing."""
-
-    def message(self, text: str) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
-class TerminalReporter:
+class TerminalReporter(ProgressReporter):
     """A display of a few lines below the printed messages."""
 
     def __init__(self, stream: TextIO) -> None:

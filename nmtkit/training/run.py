@@ -36,7 +36,7 @@ from nmtkit.model.kernels import unpadded
 from nmtkit.model.transformer import Transformer
 from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.progress.records import Log, SessionRecord, ValidationRecord
-from nmtkit.progress.reporter import ProgressReporter, SilentReporter, make_reporter
+from nmtkit.progress.reporter import ProgressReporter, make_reporter
 from nmtkit.progress.tensorboard import TensorboardLog
 from nmtkit.runtime.devices import background_thread, device_name, make_deterministic, set_up
 from nmtkit.runtime.processor import processor_name
@@ -108,7 +108,7 @@ def train(
     if recipe.engine.deterministic:
         make_deterministic()
     with StopRequest() as stop, join_ranks(device, recipe.ranks.rank_timeout, clock) as ranks:
-        reporter = make_reporter(sys.stderr) if ranks.is_first else SilentReporter()
+        reporter = make_reporter(sys.stderr) if ranks.is_first else ProgressReporter()
         reporter.message(f"verifying the dataset {data_dir}")
         dataset = ranks.read(
             "dataset",
