@@ -6,10 +6,8 @@ processes end with their parent, even if it is killed: the kernel ends them.
 """
 
 import ctypes
-import grp
 import hashlib
 import os
-import pwd
 import signal
 import stat
 import sys
@@ -163,70 +161,25 @@ def cache_folder(name: str) -> Path:
     """Return a folder for code in nmtkit's part of $XDG_CACHE_HOME or ~/.cache; make it if missing.
 
     Raises:
-        ConfigError: other users can write to it or replace it, or it cannot be made.
+        ConfigError: nmtkit's part is of another user, who or others can write to it; or it cannot
+            be made.
     """
-    base, home = Path(os.environ.get("XDG_CACHE_HOME", "")), _home()
-    if not base.is_absolute():
-        if home is None or not home.is_dir():
-            raise ConfigError(
-                "compiled code is kept in the home folder, and there is none; set XDG_CACHE_HOME "
-                "to a folder of your own"
-            )
-        base = home / ".cache"
-    folder = base / "nmtkit" / name
-    _check_up_to(home, folder)  # before anything is made in a folder of others
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:
-        for one in (*reversed(folder.parents), folder):
-            one.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
+        own = (base if base.is_absolute() else Path.home() / ".cache") / "nmtkit"
+        folders = [own / part for part in reversed((name, *map(str, Path(name).parents)))]
+        for folder in folders:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (OSError, RuntimeError) as error:  # a user without a home
         raise ConfigError(
-            f"{folder}: cannot be made ({error.strerror}); set XDG_CACHE_HOME to a folder of your "
-            "own"
+            f"no folder for compiled code can be made ({error}); set XDG_CACHE_HOME to a folder of "
+            "your own"
         ) from error
-    folder = folder.resolve()  # a link that is changed later has no effect
-    _check_up_to(home, folder)
+    for folder in folders:
+        found = folder.stat()
+        if found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise ConfigError(
+                f"{folder}: compiled code is kept where only you can write, and others can write "
+                "here; change its mode or owner, or set XDG_CACHE_HOME to a folder of your own"
+            )
     return folder
-
-
-def _home() -> Path | None:
-    """Return the home of the user, if the system knows one."""
-    try:
-        return Path.home().resolve()
-    except RuntimeError:
-        return None
-
-
-def _check_up_to(home: Path | None, folder: Path) -> None:
-    """Refuse a folder, or one above it up to the home or "/", that other users can write to."""
-    folder = folder.resolve()
-    for one in (folder, *folder.parents):
-        if one.exists():
-            _refuse_others(one, may_be_sticky=one != folder)
-        if one == home:
-            return
-
-
-def _refuse_others(folder: Path, *, may_be_sticky: bool) -> None:
-    """Raise ConfigError if users other than this one and root can write to a folder.
-
-    Args:
-        folder: the folder.
-        may_be_sticky: accept one where all can write, but only owners can rename, such as /tmp.
-    """
-    found = folder.stat()
-    others = stat.S_IWOTH if _is_group_of_user(found.st_gid) else stat.S_IWGRP | stat.S_IWOTH
-    is_open = found.st_mode & others and not (may_be_sticky and found.st_mode & stat.S_ISVTX)
-    if is_open or found.st_uid not in (0, os.geteuid()):
-        raise ConfigError(
-            f"{folder}: compiled code is kept where only you can write, and others can write "
-            "here; change its mode or owner, or set XDG_CACHE_HOME to a folder of your own"
-        )
-
-
-def _is_group_of_user(group: int) -> bool:
-    """Return whether a group is the user's own: of the same name, with no other member."""
-    try:
-        user, found = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
-    except KeyError:
-        return False
-    return found.gr_name == user.pw_name and {*found.gr_mem} <= {user.pw_name}

@@ -173,8 +173,9 @@ def test_a_function_that_cannot_be_compiled_is_an_error(monkeypatch: pytest.Monk
 def test_code_is_compiled_where_only_the_user_can_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tmp_path.chmod(0o777)
+    (tmp_path / "nmtkit").mkdir()
+    (tmp_path / "nmtkit").chmod(0o777)
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with refuses(ConfigError, f"{tmp_path}; XDG_CACHE_HOME"):
+    with refuses(ConfigError, f"{tmp_path}/nmtkit; XDG_CACHE_HOME"):
         runtime.compiled(torch.exp)

@@ -28,12 +28,6 @@ STRANGER = 12345
 
 
 @pytest.fixture(autouse=True)
-def _shared_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Begin with groups that others may be in, whoever runs the tests."""
-    monkeypatch.setattr(environment, "_is_group_of_user", lambda _: False)
-
-
-@pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Begin without variables of the user and without torch; return the home."""
     for name in ("OMP_WAIT_POLICY", *WAITING, "PYTHONSAFEPATH", "XDG_CACHE_HOME"):
@@ -143,7 +137,7 @@ def test_the_cache_is_made_for_the_user_alone(home: Path) -> None:
     finally:
         os.umask(before)
     assert folder == home / ".cache/nmtkit/code"
-    for one in (folder, folder.parent, folder.parent.parent):
+    for one in (folder, folder.parent):
         assert one.stat().st_mode & 0o777 == 0o700
     assert cache_folder("code") == folder
 
@@ -163,50 +157,18 @@ def of_a_stranger(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(os, "geteuid", lambda: STRANGER)
 
 
-@pytest.mark.parametrize("parents", [0, 1, 2, 3])
+@pytest.mark.parametrize("parents", [0, 1])
 @pytest.mark.parametrize("change", [open_to_a_group, open_to_all, of_a_stranger])
-def test_a_cache_that_others_can_write_to_is_refused_up_to_the_home(
+def test_a_cache_that_others_can_write_to_is_refused(
     change: Callable[[Path, pytest.MonkeyPatch], None],
     parents: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     folder = cache_folder("code")
-    changed = [folder, *folder.parents][parents]
+    changed = [folder, folder.parent][parents]
     change(changed, monkeypatch)
-    named = folder if os.geteuid() == STRANGER else changed
+    named = folder.parent if os.geteuid() == STRANGER else changed
     with refuses(ConfigError, f"{named}: ; mode owner XDG_CACHE_HOME"):
-        cache_folder("code")
-
-
-def test_above_the_home_others_may_write(home: Path) -> None:
-    home.parent.chmod(0o777)
-    assert cache_folder("code").is_relative_to(home)
-
-
-def test_outside_the_home_no_folder_may_be_open(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shared = tmp_path / "shared"
-    monkeypatch.setenv("XDG_CACHE_HOME", str(shared / "mine"))
-    shared.mkdir()
-    shared.chmod(0o777)
-    with refuses(ConfigError, f"{shared}: ; mode owner XDG_CACHE_HOME"):
-        cache_folder("code")
-    shared.chmod(0o1777)  # as /tmp: nobody can rename what is mine
-    folder = cache_folder("code")
-    assert folder == shared / "mine/nmtkit/code"
-    folder.chmod(0o1777)  # but all can make files in it
-    with refuses(ConfigError, f"{folder}: ; mode owner XDG_CACHE_HOME"):
-        cache_folder("code")
-
-
-def test_links_are_followed_before_folders_are_checked(home: Path, tmp_path: Path) -> None:
-    shared = tmp_path / "shared"
-    shared.mkdir()
-    (home / ".cache").symlink_to(shared)
-    assert cache_folder("code") == shared / "nmtkit/code"
-    shared.chmod(0o777)
-    with refuses(ConfigError, f"{shared}: ; mode owner XDG_CACHE_HOME"):
         cache_folder("code")
 
 
@@ -217,8 +179,8 @@ def test_a_relative_cache_is_ignored(home: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_a_cache_that_cannot_be_made_is_named(home: Path) -> None:
     (home / ".cache").write_text("a file", encoding="ascii")
-    reason = os.strerror(errno.EEXIST)
-    with refuses(ConfigError, f"{home}/.cache/nmtkit/code: {reason}; XDG_CACHE_HOME"):
+    reason = os.strerror(errno.ENOTDIR)
+    with refuses(ConfigError, f"{home}/.cache {reason}; XDG_CACHE_HOME"):
         cache_folder("code")
 
 
@@ -241,32 +203,16 @@ def test_machines_that_share_a_home_do_not_share_code(
     assert all(Path(folder).is_relative_to(home) for folder in folders)
 
 
-def test_a_private_group_of_the_user_may_write(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home.chmod(0o770)
-    with pytest.raises(ConfigError):
-        cache_folder("code")
-    monkeypatch.setattr(environment, "_is_group_of_user", lambda group: group == os.getegid())
-    assert cache_folder("code").is_dir()
-
-
-def test_nothing_is_made_in_a_home_of_others(home: Path) -> None:
-    home.chmod(0o702)
-    with pytest.raises(ConfigError):
-        cache_folder("code")
-    assert not [*home.iterdir()]
-
-
 def test_without_a_home_another_folder_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "none"))
-    with refuses(ConfigError, "home; XDG_CACHE_HOME"):
-        cache_folder("code")
-    monkeypatch.setattr(environment, "_home", lambda: None)
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)
     with refuses(ConfigError, "home; XDG_CACHE_HOME"):
         cache_folder("code")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    tmp_path.chmod(0o700)
     assert cache_folder("code") == tmp_path / "cache/nmtkit/code"
 
 
