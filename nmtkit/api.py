@@ -198,6 +198,8 @@ class Aligner:
             from nmtkit.decoding.loading import load_aligner
 
             self._aligner = load_aligner(paths, recipe, self._warnings.append)
+        for message in self._warnings:
+            warnings.warn(message, stacklevel=3)
 
     def align(self, sources: Iterable[str], targets: Iterable[str]) -> "list[AlignedPair]":
         """Link the words of sources and targets; return the links of each pair, in order.

@@ -39,5 +39,5 @@ def command(recipe: AttentionRecipe, model: Path) -> None:
 
     max_bytes = INPUT_FORMATS[recipe.view.input_format].max_bytes
     lines = decode_lines(standard_input(), INPUT, warn, max_bytes)
-    for part in show(model, recipe, lines, INPUT):
+    for part in show(model, recipe, lines, INPUT, warn):
         write_bytes(part)

@@ -15,7 +15,7 @@ from nmtkit.config.rerank import FEATURES, feature_specs
 from nmtkit.config.schema import RerankRecipe
 from nmtkit_cli.command import FILE, given_one
 from nmtkit_cli.options import recipe_command, refuse_idle_settings
-from nmtkit_cli.streams import line_reporter, open_text, say, work_reporter, write_lines
+from nmtkit_cli.streams import line_reporter, open_text, say, warn, work_reporter, write_lines
 
 if TYPE_CHECKING:
     from nmtkit.text.translations import TranslatedLine
@@ -97,7 +97,7 @@ def _rerank(recipe: RerankRecipe, files: Sequence[Path]) -> None:
         weights = read_weights(Path(recipe.rerank.weights), names)
     write = OUTPUT_FORMATS[recipe.output.output_format]
     with _open_candidates(files) as lines:
-        features = make_features(recipe)
+        features = make_features(recipe, warn)
         total = count_lines(files[0]) if files and files[0].is_file() else None
         with line_reporter().counting("reranked", "lines", total) as counting:
             for chunk in rerank(lines, features, weights, recipe.rerank.chunk_lines):
@@ -122,7 +122,7 @@ def _tune(recipe: RerankRecipe, files: Sequence[Path], references: Sequence[Path
         lines = list(read)
     name = str(files[0]) if files else "standard input"
     Texts([Text(name, [one.source for one in lines])], right).check()
-    features, reporter = make_features(recipe), work_reporter()
+    features, reporter = make_features(recipe, warn), work_reporter()
     dev_set = make_dev_set(lines, right, features, metric, recipe.rerank.chunk_lines, reporter)
     sign = 1 if metric.is_higher_better else -1
     for feature, alone in zip(features, eye(len(features)), strict=True):

@@ -275,7 +275,7 @@ def _score_by_model(recipe: ScoreRecipe, texts: _TextFiles, model: Path, as_json
     system = texts.systems[0] if texts.systems else None
     counted_file = texts.source or system
     with _open_pairs(system, texts.source) as lines:
-        scorer = load_scorer(model, recipe.scoring, recipe.runtime)
+        scorer = load_scorer(model, recipe.scoring, recipe.runtime, warn)
         total = count_lines(counted_file) if counted_file and counted_file.is_file() else None
         with line_reporter().counting("scored", "lines", total) as progress:
             chunks = numbered_chunks(lines, CHUNK_LINES, FIRST_CHUNK_LINES, until_error=True)

@@ -28,7 +28,8 @@ class FeatureInfo:
     settings: Sequence[str] = ()
 
 
-MODEL_SETTINGS = ("max_tokens", "max_length", "precision", "device", "threads")
+LANGUAGES = ("source_lang", "target_lang")
+MODEL_SETTINGS = (*LANGUAGES, "max_tokens", "max_length", "precision", "device", "threads")
 
 FEATURES: dict[str, FeatureInfo] = {
     "model": FeatureInfo(),
@@ -37,7 +38,7 @@ FEATURES: dict[str, FeatureInfo] = {
     "backward": FeatureInfo("PATH", settings=MODEL_SETTINGS),
     "right-to-left": FeatureInfo("PATH", settings=MODEL_SETTINGS),
     "command": FeatureInfo("NAME", settings=("metric_command",)),
-    "mbr": FeatureInfo("UTILITY", UTILITIES, settings=("mbr",)),
+    "mbr": FeatureInfo("UTILITY", UTILITIES, settings=("mbr", *LANGUAGES)),
 }
 
 

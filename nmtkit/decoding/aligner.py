@@ -17,11 +17,11 @@ from nmtkit.decoding.alignment import links, pool_words
 from nmtkit.decoding.answers import AlignedPair, Pair, Results, with_warnings
 from nmtkit.decoding.forced import attention_of_pairs, max_tokens_of
 from nmtkit.decoding.symmetrize import SYMMETRIZATIONS, in_order
-from nmtkit.errors import DataError
+from nmtkit.errors import ConfigError, DataError
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import batches_by_length
 from nmtkit.text.codec import TextCodec, Vocabulary
-from nmtkit.text.language_symbols import symbols_for, with_languages
+from nmtkit.text.language_symbols import SymbolWriter
 from nmtkit.text.links import Link, words_of_pieces
 from nmtkit.text.words import words_of
 
@@ -90,15 +90,16 @@ class Aligner:
             warn: takes one-line warnings of `answer_all`.
 
         Raises:
-            ConfigError: a model does not have the languages.
+            ConfigError: a model does not have the languages, or needs them.
         """
         self.models = models
         self._links_config = links_config
         self._warn = warn
-        languages = config.source_lang, config.target_lang
-        for one, pair in zip(models, (languages, languages[::-1]), strict=False):
-            symbols_for(one.codec, *pair)  # errors are those of the settings
-        self._languages = languages
+        self._languages = config.source_lang, config.target_lang
+        self._symbols = [
+            SymbolWriter(one.codec, *self._languages_of(number, self._languages), warn)
+            for number, one in enumerate(models)
+        ]
         num_positions = [one.model.config.longest_sequence for one in models]
         self._max_length = min(config.max_length, *num_positions)
         self._max_tokens = max_tokens_of(config, models[0].model.output_weight.device)
@@ -181,27 +182,45 @@ class Aligner:
     def _encode(self, pair: Pair, number: int) -> list[_EncodedPair]:
         """Return a pair as each model reads it; DataError if a line cannot be encoded."""
         found = []
-        source_lang, target_lang = self._languages
-        languages = source_lang, pair.target_lang or target_lang
-        directions = (
-            (pair.source, pair.target, *languages),
-            (pair.target, pair.source, *languages[::-1]),
-        )
-        for one, (source, target, *own) in zip(self.models, directions, strict=False):
-            codec = one.codec
+        languages = self._languages[0], pair.target_lang or self._languages[1]
+        lines = pair.source, pair.target
+        for place, one in enumerate(self.models):
+            codec, (source, target) = one.codec, lines[:: -1 if place else 1]
             try:
-                tagged = with_languages(codec, source, *own)
-                ids = codec.encode_source(tagged), codec.encode_target(target)
-            except DataError as error:
+                source_lang, target_lang = self._languages_of(place, languages)
+                tagged = self._symbols[place].write(source, target_lang, source_lang)
+                ids = codec.encode_source(tagged.text), codec.encode_target(target)
+            except (ConfigError, DataError) as error:
                 raise DataError(f"line {number}: {error}") from None
-            added = tagged[: len(tagged) - len(source)]
-            num_symbols = len(codec.source.encode(added.rstrip()))
+            num_symbols = len(codec.source.encode(tagged.added))
             words = (
                 [range(0)] * num_symbols + self._words(codec.source, ids[0][num_symbols:], source),
                 self._words(codec.target, ids[1], target),
             )
             found.append(_EncodedPair(ids, words))
         return found
+
+    def _languages_of(self, place: int, languages: tuple[str, str]) -> tuple[str, str]:
+        """Return the languages of a model's lines, if they are for its symbols.
+
+        Args:
+            place: of the model; the second one translates in the other direction.
+            languages: of source and target of a pair, as far as they are given.
+
+        Raises:
+            ConfigError: the model has two languages, and they are others.
+        """
+        codec, (source, target) = self.models[place].codec, languages[:: -1 if place else 1]
+        if codec.target_langs or not any(one.codec.target_langs for one in self.models):
+            return source, target
+        own = codec.source_lang, codec.target_lang
+        wanted = source or own[0], target or own[1]
+        if codec.accepts_languages(*wanted):
+            return "", ""
+        raise ConfigError(
+            f"a model translates {'-'.join(own)}, and lines are {'-'.join(wanted)}; give a model "
+            "of their languages"
+        )
 
     def _words(self, vocabulary: Vocabulary, ids: Sequence[int], line: str) -> list[range]:
         """Return the words of a line, or its tokens, that each id is part of; none without any."""

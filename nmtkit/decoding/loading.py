@@ -15,6 +15,7 @@ from nmtkit.errors import RESTORE, ConfigError, DamagedError
 from nmtkit.runtime.devices import choose_precision, set_up
 from nmtkit.storage.model_folder import load_model
 from nmtkit.text.codec import TextCodec
+from nmtkit.text.language_symbols import listed_languages, needs_language
 
 
 def load_translator(
@@ -64,13 +65,16 @@ def load_translator(
     return translator
 
 
-def load_scorer(path: Path, scoring: ScoringConfig, runtime: RuntimeConfig) -> Scorer:
+def load_scorer(
+    path: Path, scoring: ScoringConfig, runtime: RuntimeConfig, warn: Callable[[str], None]
+) -> Scorer:
     """Load a model, ready to score.
 
     Args:
         path: path of a model, checkpoint or run.
         scoring: batch size, longest line, precision.
         runtime: device and threads.
+        warn: takes one-line warnings.
 
     Raises:
         ConfigError: the device is missing, or does not support the precision.
@@ -79,7 +83,7 @@ def load_scorer(path: Path, scoring: ScoringConfig, runtime: RuntimeConfig) -> S
     device = set_up(runtime)
     loaded = load_model(path, device)
     loaded.model.prepare(_dtype(scoring.precision, device))
-    return Scorer([loaded.model], loaded.codec, scoring)
+    return Scorer([loaded.model], loaded.codec, scoring, warn)
 
 
 def load_aligner(
@@ -102,7 +106,14 @@ def load_aligner(
     models = [_load_aligning_model(path, device, dtype) for path in paths]
     forward = models[0].codec
     for path, other in zip(paths[1:], models[1:], strict=True):
-        if not other.codec.accepts_languages(forward.target_lang, forward.source_lang):
+        if needs_language(other.codec) and not recipe.aligning.source_lang:
+            raise ConfigError(
+                f"source_lang is missing, to which {path} translates; give --source-lang, one of "
+                f"{listed_languages(other.codec)}"
+            )
+        has_symbols = forward.target_langs or other.codec.target_langs
+        swapped = forward.target_lang, forward.source_lang
+        if not has_symbols and not other.codec.accepts_languages(*swapped):
             raise ConfigError(
                 f"{path}: translates {other.codec.language_pair}, and {paths[0]} "
                 f"{forward.language_pair}; give a model of the other direction to --reverse"

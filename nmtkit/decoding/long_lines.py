@@ -15,10 +15,10 @@ from nmtkit.decoding.alignment import links, word_attention
 from nmtkit.decoding.answers import Answer, Request, Translation
 from nmtkit.decoding.forced import TokenLogProbs
 from nmtkit.decoding.search import Hypothesis
-from nmtkit.errors import ConfigError, DataError
+from nmtkit.errors import DataError
 from nmtkit.symbols import EOS_ID, UNK_ID
 from nmtkit.text.codec import KINDS, TextCodec
-from nmtkit.text.language_symbols import symbols_for, with_symbols
+from nmtkit.text.language_symbols import SymbolWriter
 from nmtkit.text.lines import one_line
 from nmtkit.text.links import words_of_pieces
 from nmtkit.text.words import halves, word_spans, words_of
@@ -83,6 +83,7 @@ class LineSplitter:
         num_positions: int,
         max_output_length: int,
         no_prefix: str,
+        warn: Callable[[str], None],
     ) -> None:
         """Store the codec and the limits.
 
@@ -92,12 +93,13 @@ class LineSplitter:
             num_positions: the longest sequence that the model can read.
             max_output_length: the longest translation; 0 = no limit.
             no_prefix: why forced prefixes are refused; "" = they are not.
+            warn: takes one-line warnings about languages.
 
         Raises:
             ConfigError: the model does not have the languages.
         """
         self._codec = codec
-        self._symbols = symbols_for(codec, config.source_lang, config.target_lang)
+        self._symbols = SymbolWriter(codec, config.source_lang, config.target_lang, warn)
         self._config = config
         self._num_positions = num_positions
         self._max_output_length = max_output_length
@@ -126,22 +128,21 @@ class LineSplitter:
         """Return the parts of a line that is not empty."""
         codec, line = self._codec, request.line
         try:
-            symbols = self._symbols_for(request)
-            tagged = with_symbols(codec, line, symbols)
-            ids = codec.encode_source(tagged)
-        except (ConfigError, DataError) as error:
+            tagged = self._symbols.write(line, request.target_lang)
+            ids = codec.encode_source(tagged.text)
+        except DataError as error:
             raise DataError(f"line {number}: {error}") from None
         limit = min(self._config.max_source_length, self._num_positions)
-        added = symbols if tagged != line else ""
-        symbol, text = (added, line) if added else codec.split_symbol(line)
-        num_symbols, num_added = len(symbol.split()), len(added.split())
+        symbol = tagged.symbols
+        text = line if tagged.added else line[len(symbol) :]
+        num_symbols, num_added = len(symbol.split()), len(tagged.added.split())
         blank = codec.encode_source(symbol)
         whole = SourcePart(
             request,
             number,
             ids=ids,
-            text=tagged,
-            start=len(line) - len(tagged),
+            text=tagged.text,
+            start=len(line) - len(tagged.text),
             num_symbols=num_symbols,
             num_added=num_added,
         )
@@ -172,12 +173,6 @@ class LineSplitter:
                 where = (start, bisect_right(ends, begin), num_symbols, num_added)
                 parts.append(SourcePart(request, number, len(parts), ids, own, warning, *where))
         return parts or [_blank(request, number, warning)]
-
-    def _symbols_for(self, request: Request) -> str:
-        """Return the symbols to add to a line, by its own target language or that of all lines."""
-        if not request.target_lang:
-            return self._symbols
-        return symbols_for(self._codec, self._config.source_lang, request.target_lang)
 
     def _warning(self, num_tokens: int, limit: int, number: int) -> str:
         """Return the warning of a line that is too long; DataError if that is an error."""

@@ -5,7 +5,7 @@ text from other tokens, and then reports another score.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -15,7 +15,7 @@ from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.language_symbols import symbols_for, with_languages, with_symbols
+from nmtkit.text.language_symbols import SymbolWriter
 from nmtkit.text.words import words_of
 from nmtkit.units import perplexity
 
@@ -93,7 +93,11 @@ class Scorer:
     """A model or ensemble with its codec, ready to score translations."""
 
     def __init__(
-        self, models: Sequence[Transformer], codec: TextCodec, config: ScoringConfig
+        self,
+        models: Sequence[Transformer],
+        codec: TextCodec,
+        config: ScoringConfig,
+        warn: Callable[[str], None],
     ) -> None:
         """Put the parts together.
 
@@ -101,13 +105,14 @@ class Scorer:
             models: in evaluation mode, on the device to use; several are an ensemble.
             codec: the codec that the models were trained with.
             config: batch size, longest line and languages.
+            warn: takes one-line warnings about languages.
 
         Raises:
             ConfigError: the models do not have the languages.
         """
         self._models = models
         self._codec = codec
-        self._symbols = symbols_for(codec, config.source_lang, config.target_lang)
+        self._symbols = SymbolWriter(codec, config.source_lang, config.target_lang, warn)
         self._config = config
         self._num_positions = min(model.config.longest_sequence for model in models)
 
@@ -153,11 +158,7 @@ class Scorer:
         """Encode a pair of lines; DataError if one is too long."""
         source, target = pair
         try:
-            source = (
-                with_languages(self._codec, source, self._config.source_lang, target_lang)
-                if target_lang
-                else with_symbols(self._codec, source, self._symbols)
-            )
+            source = self._symbols.write(source, target_lang).text
             encoded = self._codec.encode_source(source), self._codec.encode_target(target)
         except DataError as error:  # a malformed target
             raise DataError(f"{name}: {error}") from None

@@ -38,7 +38,6 @@ from nmtkit.spans.keeper import SpanKeeper
 from nmtkit.spans.phrases import Requirement
 from nmtkit.symbols import UNK_ID
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.language_symbols import is_trained
 
 BATCH_SIZES = {"cpu": 64, "cuda": 1024}
 """Limit of a batch if --batch-size is 0, by device type.
@@ -120,7 +119,6 @@ class Translator:
         self._warn = warn
         self._num_positions = min(model.config.longest_sequence for model in models)
         self._device = models[0].output_weight.device
-        direction = recipe.translation.source_lang, recipe.translation.target_lang
         self._form = form = output_form(codec, recipe.constraints, self._device)
         self._shows_links = recipe.output.alignments or recipe.output.attention
         # Alignments, attention and scores of tokens are those of the text without marks.
@@ -134,9 +132,8 @@ class Translator:
             self._num_positions,
             recipe.constraints.max_output_length,
             form.no_prefix if form else "",
+            warn,
         )
-        if not is_trained(codec, *direction):
-            warn(f"{'-'.join(direction)} is not among the directions of the model's training")
         if shortlist is not None and form is not None and form.no_shortlist:
             raise ConfigError(f"--shortlist: {form.no_shortlist}; leave it out")
 
@@ -182,7 +179,7 @@ class Translator:
 
     def scorer(self, config: ScoringConfig) -> Scorer:
         """Return a scorer of the same models."""
-        return Scorer(self._models, self._codec, config)
+        return Scorer(self._models, self._codec, config, self._warn)
 
     @property
     def target_kind(self) -> str:
@@ -209,17 +206,17 @@ class Translator:
         """Return the parts of a line as ids, with the marks of its tags, placeholders and terms."""
         parts = self._splitter.encode(request, number)
         first = parts[0]
+        symbols = self._codec.source.encode(first.text[: max(0, -first.start)])
         longest = self._num_positions
         if most := self._recipe.constraints.max_output_length:
             longest = min(longest, most + 1)
         marked = first.ids and self._keeper.mark(
             request,
-            self._num_positions,
+            self._num_positions - len(symbols),
             longest - len(first.forced_prefix),
             is_whole=len(parts) == 1 and not first.warning,
         )
         if marked and marked.marking:
-            symbols = self._codec.source.encode(first.text[: max(0, -first.start)])
             first.request, first.ids = marked, [*symbols, *marked.marking.ids]
         return parts
 

@@ -15,6 +15,7 @@ from nmtkit.config.metrics import (
     AUTO,
     GENERAL_TOKENIZER,
     MetricsConfig,
+    base_language,
     metric_commands,
     tokenizer_of,
 )
@@ -27,6 +28,7 @@ from nmtkit.rerank.mbr import expected_utilities
 from nmtkit.rerank.tuning import Floats
 from nmtkit.storage.model_description import describe_model
 from nmtkit.storage.run_folder import find_model
+from nmtkit.text.codec import SEVERAL
 from nmtkit.text.lines import one_line
 from nmtkit.text.translations import Candidate, TranslatedLine
 from nmtkit.text.words import is_spaceless, words_of
@@ -44,15 +46,19 @@ Feature = Callable[[Sequence[TranslatedLine]], Sequence[Sequence[float]]]
 """Returns the value of each candidate of lines that are not blank."""
 
 
-def make_features(recipe: RerankRecipe) -> dict[str, Feature]:
+def make_features(recipe: RerankRecipe, warn: Callable[[str], None]) -> dict[str, Feature]:
     """Return the features by name, in order; models are loaded.
+
+    Args:
+        recipe: the settings.
+        warn: takes one-line warnings.
 
     Raises:
         ConfigError: a device is missing.
         DamagedError: a model is missing or damaged.
     """
     specs = feature_specs(recipe.rerank.features)
-    return {spec.name: FEATURES[spec.kind](spec, recipe) for spec in specs}
+    return {spec.name: FEATURES[spec.kind](spec, recipe, warn) for spec in specs}
 
 
 def feature_values(
@@ -79,6 +85,10 @@ def language_pair(recipe: RerankRecipe) -> str:
     """
     if recipe.metrics.language_pair:
         return recipe.metrics.language_pair
+    if recipe.scoring.target_lang:
+        return (
+            f"{recipe.scoring.source_lang or SEVERAL}-{base_language(recipe.scoring.target_lang)}"
+        )
     for spec in feature_specs(recipe.rerank.features):
         if spec.kind in VIEWS:
             pair = describe_model(find_model(Path(spec.argument))).codec.language_pair
@@ -116,7 +126,7 @@ def _by_text(score: ScorePairs) -> Feature:
     return values
 
 
-def _make_command(spec: FeatureSpec, recipe: RerankRecipe) -> Feature:
+def _make_command(spec: FeatureSpec, recipe: RerankRecipe, _: Callable[[str], None]) -> Feature:
     command = metric_commands(recipe.metrics.metric_command)[spec.argument]
 
     def score(pairs: Mapping[Pair, str]) -> list[float]:
@@ -126,7 +136,7 @@ def _make_command(spec: FeatureSpec, recipe: RerankRecipe) -> Feature:
     return _by_text(score)
 
 
-def _make_mbr(spec: FeatureSpec, recipe: RerankRecipe) -> Feature:
+def _make_mbr(spec: FeatureSpec, recipe: RerankRecipe, _: Callable[[str], None]) -> Feature:
     config = MetricsConfig(
         metric=spec.argument,
         tokenize=recipe.metrics.tokenize,
@@ -160,7 +170,7 @@ VIEWS: dict[str, Callable[[str, str], Pair]] = {
 """What each kind of feature by a model gives to it as source and target."""
 
 
-def _make_by_model(spec: FeatureSpec, recipe: RerankRecipe) -> Feature:
+def _make_by_model(spec: FeatureSpec, recipe: RerankRecipe, warn: Callable[[str], None]) -> Feature:
     from nmtkit.decoding.loading import load_scorer  # imports torch
 
     view = VIEWS[spec.kind]
@@ -175,7 +185,7 @@ def _make_by_model(spec: FeatureSpec, recipe: RerankRecipe) -> Feature:
     elif spec.kind == "backward":
         source, target = scoring.source_lang, scoring.target_lang
         scoring = replace(scoring, source_lang=target, target_lang=source)
-    scorer = load_scorer(Path(spec.argument), scoring, recipe.runtime)
+    scorer = load_scorer(Path(spec.argument), scoring, recipe.runtime, warn)
 
     def score(pairs: Mapping[Pair, str]) -> list[float]:
         names = [f"{where}: {spec.name}" for where in pairs.values()]
@@ -195,7 +205,7 @@ def _make_by_model(spec: FeatureSpec, recipe: RerankRecipe) -> Feature:
     return values
 
 
-Maker = Callable[[FeatureSpec, RerankRecipe], Feature]
+Maker = Callable[[FeatureSpec, RerankRecipe, Callable[[str], None]], Feature]
 FEATURES: dict[str, Maker] = {
     "model": lambda *_: _by_candidate(_score_that_is_there),
     "length": lambda *_: _by_candidate(lambda one: len(words_of(one.text))),

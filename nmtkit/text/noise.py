@@ -115,7 +115,7 @@ class Texts:
 
     Attributes:
         source, target: a line each.
-        source_lang: language of the source, as the dataset names it.
+        source_lang: language of the source.
     """
 
     source: str

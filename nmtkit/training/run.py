@@ -67,6 +67,7 @@ from nmtkit.training.updates import UpdateLoader, open_updates
 from nmtkit.training.validation import (
     ValidationHistory,
     Validator,
+    check_symbols,
     make_validation_metrics,
     validated_directions,
 )
@@ -277,7 +278,8 @@ def open_dataset(recipe: TrainRecipe, data_dir: Path) -> Dataset:
     TrainingText.of(recipe, dataset)  # errors are those of the recipe
     directions = validated_directions(dataset)
     # Missing packages are reported later.
-    make_validation_metrics(recipe.validation, dataset.codec, directions, lambda _: None)
+    if make_validation_metrics(recipe.validation, dataset.codec, directions, lambda _: None):
+        check_symbols(dataset)
     return dataset
 
 

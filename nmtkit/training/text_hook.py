@@ -14,9 +14,10 @@ nmtkit/spans/annotate.py the annotations. This module does not import torch: the
 processes start without it.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import accumulate, chain
 from random import Random
 
 import numpy as np
@@ -32,7 +33,7 @@ from nmtkit.config.training_rules import (
 from nmtkit.data.binary import SIDES, Dataset, Indices, PairIds, Pairs, Sequences
 from nmtkit.errors import ConfigError
 from nmtkit.spans.annotate import Annotator, LinkedPair
-from nmtkit.text.codec import TextCodec, Vocabulary
+from nmtkit.text.codec import TextCodec, Vocabulary, languages_of
 from nmtkit.text.links import Link, links_of_pieces, words_of_pieces
 from nmtkit.text.noise import MODIFIERS, SOURCE_MODIFIERS, EditableText, Texts, join
 from nmtkit.text.steps import innermost
@@ -108,7 +109,7 @@ class TrainingText:
 
     Attributes:
         probabilities: of each modifier that is used, in the order in which they are applied.
-        source_lang: language of the source.
+        source_langs: language of the source of each training text.
         annotations: probability of each kind that is used.
         sides: the text of source and target; nothing without noise and annotations.
         samplers: of source and target; None = the side is not sampled.
@@ -121,7 +122,7 @@ class TrainingText:
 
     probabilities: Mapping[str, float]
     annotations: Mapping[str, float]
-    source_lang: str
+    source_langs: Sequence[str]
     sides: Sequence[EditableText]
     samplers: Sequence[SubwordSampler | None]
     annotator: Annotator | None
@@ -148,7 +149,8 @@ class TrainingText:
         return TrainingText(
             probabilities,
             annotations,
-            source_lang=codec.source_lang,
+            source_langs=[languages_of(one)[0] for one in dataset.directions]
+            or [codec.source_lang] * len(dataset.weights),
             sides=[EditableText(one) for one in vocabularies] if has_text else [],
             samplers=_make_samplers(recipe, codec),
             annotator=Annotator(*vocabularies) if annotations else None,
@@ -226,7 +228,10 @@ class TrainingText:
             {name: numbers[name] for name in own if name in numbers}
             for own in (self._modifiers, self.annotations)
         )
-        noised = self._noised(stored, drawn) if drawn or len(stored) > 1 else stored
+        noised = stored
+        if drawn or len(stored) > 1:
+            langs = [self._source_lang(shard, index) for index in members]
+            noised = self._noised(stored, langs, drawn)
         # Of two joined pairs, the first one seeds the segmentation.
         sampled = [self._sampled(i, ids, update) for i, ids in zip(members, noised, strict=False)]
         sources = [members] if len(noised) < len(members) else [[index] for index in members]
@@ -280,19 +285,32 @@ class TrainingText:
         )
         return [*chain.from_iterable(links_of_pieces(links, *stored_pieces))]
 
-    def _noised(self, stored: list[BothIds], draws: Mapping[str, int]) -> list[BothIds]:
-        """Return one pair or two with their noise, joined if they are two.
+    def _source_lang(self, shard: Pairs, index: int) -> str:
+        """Return the language of the source of a pair."""
+        ends = [*accumulate(num_pairs for num_pairs, _ in shard.weight_runs)]
+        return self.source_langs[bisect_right(ends, index)]
+
+    def _noised(
+        self, stored: list[BothIds], source_langs: Sequence[str], draws: Mapping[str, int]
+    ) -> list[BothIds]:
+        """Return one pair or two with their noise, joined if they are two of the same languages.
 
         Args:
             stored: the stored ids of each.
+            source_langs: the language of the source of each.
             draws: the random number of each modifier to apply to the first, or the joined one.
         """
         has_target = len(stored) > 1 or not draws.keys() <= SOURCE_MODIFIERS.keys()
-        decoded = [pair for ids in stored if (pair := self._decoded(ids, has_target))]
+        decoded = [
+            pair
+            for ids, lang in zip(stored, source_langs, strict=True)
+            if (pair := self._decoded(ids, lang, has_target))
+        ]
         if len(decoded) < len(stored):
             return stored
         first, second = decoded[0], decoded[-1]
-        can_join = len(stored) > 1 and first.symbols == second.symbols
+        is_same = first.symbols == second.symbols and len({*source_langs}) == 1
+        can_join = len(stored) > 1 and is_same
         joined = self._encoded(first, join(first.texts, second.texts)) if can_join else None
         clean = joined or first
         texts = clean.texts
@@ -301,15 +319,13 @@ class TrainingText:
         noised = self._encoded(clean, texts) or clean
         return [noised.ids] if joined else [noised.ids, *stored[1:]]
 
-    def _decoded(self, ids: BothIds, has_target: bool) -> _Pair | None:
+    def _decoded(self, ids: BothIds, source_lang: str, has_target: bool) -> _Pair | None:
         """Return a pair as text; None if it has none that would be encoded as these ids."""
         source = self.sides[0].decode(ids[0])
         target = self.sides[1].decode(ids[1]) if has_target else ([], "")
         if source is None or target is None:
             return None
-        return _Pair(
-            ids, [source[0], target[0]], Texts(source[1], target[1], source_lang=self.source_lang)
-        )
+        return _Pair(ids, [source[0], target[0]], Texts(source[1], target[1], source_lang))
 
     def _encoded(self, pair: _Pair, texts: Texts) -> _Pair | None:
         """Return a pair with another text; None if it cannot be encoded, or is too long."""

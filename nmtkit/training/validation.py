@@ -48,6 +48,7 @@ from nmtkit.evaluation.metrics import EXTRAS, count_corpus, is_installed, make_m
 from nmtkit.progress.records import Sample, ValidationProgress, ValidationRecord
 from nmtkit.text.characters import SUBWORD_MARK, join_subwords
 from nmtkit.text.codec import TextCodec, languages_of
+from nmtkit.text.language_symbols import needs_language, symbols_for
 from nmtkit.text.lines import numbered_chunks
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.objective import Objective
@@ -138,6 +139,19 @@ class ValidationHistory:
         """Return the validated updates, best first; of equal ones, the earlier first."""
         order = sorted(range(len(self._costs)), key=self._costs.__getitem__)
         return [self._updates[place] for place in order]
+
+
+def check_symbols(dataset: Dataset) -> None:
+    """Raise ConfigError if a validation line has no symbol of a target language, but needs one."""
+    codec = dataset.codec
+    for number, line in enumerate(dataset.valid_source if needs_language(codec) else (), 1):
+        if line.strip() and not codec.split_symbol(line)[0]:
+            symbol = symbols_for(codec, "", codec.target_langs[0])
+            raise ConfigError(
+                f"{dataset.folder}: validation line {number} does not begin with the symbol of its "
+                f"target language; give `nmtkit preprocess` --tag 'PREFIX={symbol}', with that of "
+                "each text of training and validation, or --validate-metrics none"
+            )
 
 
 def make_validation_metrics(

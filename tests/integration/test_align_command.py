@@ -23,6 +23,7 @@ from nmtkit.storage.growing_file import FORMAT, VERSION
 from nmtkit.storage.manifest import seal
 from nmtkit.storage.model_description import hashes_of, store_aligning_attention
 from nmtkit.storage.model_folder import write_model
+from nmtkit.text.closed_words import Words
 from tests.commands import nmtkit
 from tests.folders import names_in
 from tests.messages import refused, refuses
@@ -82,6 +83,25 @@ def test_two_files_are_aligned_as_two_columns(folder: Path, expected: list[str])
 
 def test_two_processes_align_as_one_does(folder: Path, expected: list[str]) -> None:
     assert align("en-de", *USUAL, *FILES, *SMALL_CHUNKS, "--devices", 2, folder=folder) == expected
+
+
+def test_models_of_several_and_of_two_languages_align_together(folder: Path) -> None:
+    codec = replace(tiny_codec(), source=(words := Words([*WORDS, "<2de>", "<2en>"])), target=words)
+    codec = codec.with_directions(["en-de", "de-en"], has_source_symbols=False)
+    model = tiny_model(codec)
+    recipe = TrainRecipe(model=model.config)
+    write_model(folder / "both", model.state_dict(), recipe, codec, {}, overwrite=False)
+    for models, languages in (
+        (("both", "de-en"), ("de",)),
+        (("en-de", "both"), ("de", "--source-lang", "en")),
+        (("both", "both"), ("de", "--source-lang", "en")),
+    ):
+        options = (models[0], "--reverse", models[1], "--target-lang", *languages)
+        assert len(align(*options, *FILES, folder=folder)) == NUM_LINES
+    done = nmtkit(
+        "align", "both", "--reverse", "both", "--target-lang", "de", *FILES, folder=folder
+    )
+    refused(done, 2, "source_lang both; --source-lang de en")
 
 
 class Killed(Exception):  # noqa: N818

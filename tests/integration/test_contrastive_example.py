@@ -14,7 +14,7 @@ from nmtkit.decoding.scorer import Scorer, line_names
 from nmtkit.storage.model_folder import write_model
 from tests.messages import refused
 from tests.shared_data import ROOT
-from tests.tiny import TRAIN_LINES, tiny_codec, tiny_model, write_lines
+from tests.tiny import TRAIN_LINES, never_warn, tiny_codec, tiny_model, write_lines
 
 EXAMPLE = ROOT / "examples" / "contrastive"
 SUITE = [
@@ -47,7 +47,7 @@ def test_a_right_translation_is_more_probable_than_all_wrong_ones(tmp_path: Path
     write_model(tmp_path / "model", model.state_dict(), recipe, codec, {}, overwrite=False)
     same_tokens = ("a", "zzz", "qqq", "unknown")  # in every batch, so neither is better
     write_lines(tmp_path / "suite.tsv", ["\t".join(one) for one in (*SUITE, same_tokens)])
-    scorer = Scorer([model], codec, ScoringConfig())
+    scorer = Scorer([model], codec, ScoringConfig(), never_warn)
     right = {"number": 0, "article": 0}
     for source, *texts, category in SUITE:
         best, *others = (

@@ -16,7 +16,7 @@ from nmtkit.text.words import words_and_punctuation
 from nmtkit_cli.command_line import run
 from tests.messages import check_errors
 from tests.shared_data import HARD, hard_files, hard_texts, needs_data
-from tests.tiny import TRAIN_LINES, tiny_model
+from tests.tiny import TRAIN_LINES, never_warn, tiny_model
 
 pytestmark = needs_data
 
@@ -36,7 +36,7 @@ def test_each_line_of_a_hard_file_has_a_score(codec: TextCodec, described: dict[
     with open_bytes(HARD / name) as stream:
         read = list(decode_lines(stream, name, lambda _: None))
     lines = [line[:NUM_CHARACTERS] for line in read]
-    scorer = Scorer([tiny_model(codec)], codec, ScoringConfig(max_tokens=20_000))
+    scorer = Scorer([tiny_model(codec)], codec, ScoringConfig(max_tokens=20_000), never_warn)
     scores = scorer.score(list(zip(lines, lines, strict=True)), line_names(1))
     assert len(scores) == len(lines)
     for line, score in zip(lines, scores, strict=True):

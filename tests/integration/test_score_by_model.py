@@ -19,7 +19,7 @@ from nmtkit.text.subword import Subword
 from tests.commands import as_text, nmtkit
 from tests.messages import refused
 from tests.shared_data import DATA, needs_data
-from tests.tiny import TRAIN_LINES, tiny_codec, tiny_model
+from tests.tiny import TRAIN_LINES, never_warn, tiny_codec, tiny_model
 
 SOURCE, TARGET = (DATA / "parallel" / "tatoeba.en-de" / f"valid.{lang}" for lang in ("en", "de"))
 NUM_LINES = 60
@@ -85,7 +85,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Real:
     codec = TextCodec("en", "de", vocabulary, vocabulary, is_shared=True)
     write_tiny_model(folder / "model", codec)
     (folder / "source.gz").write_bytes(gzip.compress(text_of(sources)))
-    scorer = Scorer([tiny_model(codec)], codec, ScoringConfig())
+    scorer = Scorer([tiny_model(codec)], codec, ScoringConfig(), never_warn)
     expected = scorer.score(list(zip(sources, targets, strict=True)), line_names(1))
     return Real(folder, vocabulary, targets, expected)
 

@@ -27,7 +27,7 @@ from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.symbols import BOS_ID, EOS_ID
 from nmtkit.text.codec import Vocabulary
 from nmtkit.text.json_lines import read_object
-from nmtkit.text.language_symbols import symbols_for, with_languages
+from nmtkit.text.language_symbols import SymbolWriter
 from nmtkit.text.translations import check_schema
 
 
@@ -146,12 +146,14 @@ class Sentence:
 class AttentionExtractor:
     """Computes the attention weights of a model."""
 
-    def __init__(self, loaded: LoadedModel, recipe: AttentionRecipe) -> None:
-        """Use a loaded model with the settings of a recipe."""
+    def __init__(
+        self, loaded: LoadedModel, recipe: AttentionRecipe, warn: Callable[[str], None]
+    ) -> None:
+        """Use a loaded model with the settings of a recipe; `warn` takes one-line warnings."""
         self._model = loaded.model
         self._codec = loaded.codec
-        self._view = recipe.view
-        symbols_for(self._codec, self._view.source_lang, self._view.target_lang)
+        view = recipe.view
+        self._symbols = SymbolWriter(loaded.codec, view.source_lang, view.target_lang, warn)
         self._search = recipe.search if recipe.view.translate else None
         self._max_weights = recipe.view.max_weights
 
@@ -163,9 +165,8 @@ class AttentionExtractor:
             DamagedError: the model computes values that are not finite.
         """
         try:
-            target_lang = pair.target_lang or self._view.target_lang
-            tagged = with_languages(self._codec, pair.source, self._view.source_lang, target_lang)
-            source = self._codec.encode_source(tagged)
+            tagged = self._symbols.write(pair.source, pair.target_lang)
+            source = self._codec.encode_source(tagged.text)
         except DataError as error:
             raise DataError(f"{pair.where}: {error}") from None
         self._check_size(pair, source, None)

@@ -4,7 +4,7 @@ The page is of page.html, page.css and the scripts of this folder.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,13 @@ from nmtkit.storage.model_folder import load_model
 from nmtkit.version import __version__
 
 
-def show(path: Path, recipe: AttentionRecipe, lines: Iterable[str], name: str) -> Iterator[bytes]:
+def show(
+    path: Path,
+    recipe: AttentionRecipe,
+    lines: Iterable[str],
+    name: str,
+    warn: Callable[[str], None],
+) -> Iterator[bytes]:
     """Write a model's attention weights in some sentences as a page, a picture or JSON.
 
     Args:
@@ -35,6 +41,7 @@ def show(path: Path, recipe: AttentionRecipe, lines: Iterable[str], name: str) -
         recipe: the settings.
         lines: the sentences, as for `read_pairs`; a picture reads them only up to its own.
         name: the name of the input in messages.
+        warn: takes one-line warnings.
 
     Yields:
         the page, the picture, or a line of JSON per sentence, as bytes.
@@ -45,7 +52,7 @@ def show(path: Path, recipe: AttentionRecipe, lines: Iterable[str], name: str) -
         DamagedError: there is no model, or it is damaged.
     """
     form = recipe.view.format
-    extractor = AttentionExtractor(load_model(path, set_up(recipe.runtime)), recipe)
+    extractor = AttentionExtractor(load_model(path, set_up(recipe.runtime)), recipe, warn)
     pairs = read_pairs(lines, recipe.view.input_format, name)
     if form == "json":
         for pair in pairs:

@@ -22,6 +22,7 @@ from nmtkit.text.codec import TextCodec
 from nmtkit.text.marian import UNKNOWN_LANGUAGES, MarianVocabulary
 from nmtkit.text.steps import MosesTokens, Prepared
 from nmtkit.text.subword import Subword
+from nmtkit.training.run import open_dataset
 from tests.conversions import random_model, write_marian, write_random_model
 from tests.messages import refuses
 from tests.tiny import (
@@ -31,6 +32,7 @@ from tests.tiny import (
     tiny_codec,
     tiny_corpus,
     tiny_recipe,
+    tiny_train_recipe,
     write_lines,
 )
 from tests.trees import TREEBANK
@@ -194,6 +196,21 @@ def test_languages_may_be_added_to_marian_s_list(tmp_path: Path) -> None:
     source = Dataset.open(tmp_path / "data").codec.source
     assert source.encode(">>deu<< a b") == [marian().source.size, *marian().source.encode("a b")]
     assert source.size == marian().source.size + 1
+
+
+def test_validation_lines_of_a_model_of_several_languages_need_a_symbol(tmp_path: Path) -> None:
+    tokens = tokens_in(tmp_path, ">>deu<<")
+    recipe = recipe_of(tmp_path, model(tmp_path, marian()), whole_tokens=tokens)
+    (train,), (valid,) = recipe.corpus.train, recipe.corpus.valid
+    prepared(recipe, tmp_path / "data")
+    training = tiny_train_recipe(max_updates=1, dropout=0.0)
+    with refuses(ConfigError, "data validation 1; --tag >>fra<< --validate-metrics"):
+        open_dataset(training, tmp_path / "data")
+    without = replace(training.validation, validate_metrics="none", best_metric="nll")
+    open_dataset(replace(training, validation=without), tmp_path / "data")
+    tags = tuple(f"{one}=>>deu<<" for one in (train, valid))
+    prepared(replace(recipe, corpus=replace(recipe.corpus, tag=tags)), tmp_path / "tagged")
+    open_dataset(training, tmp_path / "tagged")
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def scores_of(path: Path, pairs: list[tuple[str, str]], precision: str) -> list[float]:
-    scorer = load_scorer(path, ScoringConfig(precision=precision), CPU)
+    scorer = load_scorer(path, ScoringConfig(precision=precision), CPU, never_warn)
     return [line.log_prob for line in scorer.score(pairs, line_names(1))]
 
 

@@ -15,6 +15,7 @@ from nmtkit.text.marian import MarianVocabulary
 from nmtkit.text.subword import Subword
 from nmtkit.text.words import words_of
 from tests.messages import refuses
+from tests.tiny import never_warn
 
 FRENCH = ">>fra<<"
 TEXT = "the cat sat on the mat and the dog ran to the cat"
@@ -31,7 +32,9 @@ def multilingual_codec() -> TextCodec:
 
 def parts_of(line: str, limit: int) -> list[SourcePart]:
     config = TranslationConfig(max_source_length=limit)
-    return LineSplitter(multilingual_codec(), config, 1000, 0, "").encode(Request(line), 1)
+    return LineSplitter(multilingual_codec(), config, 1000, 0, "", never_warn).encode(
+        Request(line), 1
+    )
 
 
 def ids_of(line: str, limit: int) -> list[list[int]]:
@@ -87,7 +90,7 @@ def test_words_of_parts_are_those_of_the_script(line: str, limit: int) -> None:
     subword = Subword.train([line] * 3, "bpe", 290, "x")
     codec = TextCodec("en", "en", subword, subword, is_shared=True)
     config = TranslationConfig(max_source_length=limit)
-    parts = LineSplitter(codec, config, 1000, 0, "").encode(Request(line), 1)
+    parts = LineSplitter(codec, config, 1000, 0, "", never_warn).encode(Request(line), 1)
     words = words_of(line)
     found: dict[int, str] = {}
     for part in parts:
@@ -152,7 +155,7 @@ def test_words_of_a_closed_vocabulary_are_not_split() -> None:
     line = "\u4ef7\u683c \u662f \uff13\uff0e\uff15 \u5143 \u6bcf\u3002\u516c\u65a4 \u5bf9 \u5417"
     vocabulary = Words.count([line], 100, 1)
     codec = TextCodec("zh", "en", vocabulary, vocabulary, is_shared=True)
-    splitter = LineSplitter(codec, TranslationConfig(max_source_length=5), 1000, 0, "")
+    splitter = LineSplitter(codec, TranslationConfig(max_source_length=5), 1000, 0, "", never_warn)
     parts = splitter.encode(Request(line), 1)
     assert len(parts) > 1
     found = [index for part in parts for index in part.ids[:-1]]

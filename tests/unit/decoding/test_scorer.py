@@ -12,7 +12,7 @@ from nmtkit.model.transformer import Transformer
 from nmtkit.text.lines import numbered_chunks
 from nmtkit.text.subword import Subword
 from tests.messages import refuses
-from tests.tiny import TRAIN_LINES, WORDS, tiny_codec, tiny_model
+from tests.tiny import TRAIN_LINES, WORDS, never_warn, tiny_codec, tiny_model
 
 PAIRS = [
     (
@@ -25,7 +25,7 @@ PAIRS = [
 
 def tiny_scorer(config: ScoringConfig) -> Scorer:
     codec = tiny_codec()
-    return Scorer([tiny_model(codec)], codec, config)
+    return Scorer([tiny_model(codec)], codec, config, never_warn)
 
 
 def score(pairs: list[tuple[str, str]]) -> list[ScoredLine]:
@@ -79,7 +79,7 @@ def test_every_pair_and_token_is_in_one_batch() -> None:
 def test_words_are_counted_in_the_text_and_tokens_in_the_ids() -> None:
     vocabulary = Subword.train(TRAIN_LINES * 10, "bpe", 275, "tiny text")
     codec = replace(tiny_codec(), source=vocabulary, target=vocabulary)
-    line, chinese = Scorer([tiny_model(codec)], codec, ScoringConfig()).score(
+    line, chinese = Scorer([tiny_model(codec)], codec, ScoringConfig(), never_warn).score(
         [("a", "zzz qq"), ("a", "\u6211\u559c\u6b22\u3002")], line_names(2)
     )
     assert (line.num_words, chinese.num_words) == (3, 5)
@@ -119,7 +119,7 @@ def test_the_fewest_learned_positions_limit_both_sides(positions: tuple[int, ...
     ]  # fmt: skip
     sizes = codec.source.size, codec.target.size, codec.is_shared
     models = [Transformer(config, *sizes).eval() for config in configs]
-    under_test = Scorer(models, codec, ScoringConfig())
+    under_test = Scorer(models, codec, ScoringConfig(), never_warn)
     assert len(under_test.score([("a b", "A B")], line_names(1))) == 1
     with refuses(DataError, "line 7 4 3"):
         under_test.score([("a b", "A B C")], line_names(7))

@@ -17,7 +17,7 @@ from nmtkit.parsing.linearize import linearize
 from nmtkit.parsing.trees import escape, parse_tree, split_words
 from nmtkit.parsing.well_formed import LONGEST_CHAIN
 from tests.messages import refuses
-from tests.tiny import WORDS, tiny_codec, tiny_model
+from tests.tiny import WORDS, never_warn, tiny_codec, tiny_model
 from tests.translating import answers_to, translate
 from tests.trees import chain_of, parser_codec
 
@@ -131,6 +131,6 @@ def test_repairing_trees_is_refused_for_a_model_of_text() -> None:
 
 
 def test_scoring_names_the_line_of_a_malformed_tree() -> None:
-    scorer = Scorer([tiny_model(CODEC)], CODEC, ScoringConfig())
+    scorer = Scorer([tiny_model(CODEC)], CODEC, ScoringConfig(), never_warn)
     with refuses(DataError, "line 2"):
         scorer.score([("a", "(TOP (N a))"), ("a", "(TOP (N a)")], line_names(1))

@@ -12,7 +12,7 @@ from nmtkit.rerank.features import Feature, make_features
 from nmtkit.storage.model_folder import write_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.translations import Candidate, TranslatedLine
-from tests.tiny import tiny_model
+from tests.tiny import never_warn, tiny_model
 
 
 def line_of(source: str, *texts: str, scores: Sequence[float] | None = None) -> TranslatedLine:
@@ -30,7 +30,7 @@ def line_of(source: str, *texts: str, scores: Sequence[float] | None = None) -> 
 
 
 def features_of(names: str, **values: Any) -> dict[str, Feature]:
-    return make_features(build(RerankRecipe, {"features": names} | values))
+    return make_features(build(RerankRecipe, {"features": names} | values), never_warn)
 
 
 def write_tiny_model(folder: Path, codec: TextCodec, seed: int = 1) -> Path:

@@ -86,6 +86,8 @@ CHINESE = ["他讨厌梨", "我喜欢红苹果。", "我喜欢红色苹果。", 
     [
         (CHINESE, {"language_pair": "en-zh"}, "zh"),
         (CHINESE, {}, "zh"),  # here it equals char
+        (CHINESE, {"target_lang": "zh"}, "zh"),
+        (["น้ำใจดี", "1,000 ใจ"], {"target_lang": "tha"}, "char"),
         (CHINESE, {"tokenize": "13a"}, "13a"),
         (["น้ำใจดี", "น้ำใจ", "ใจดี"], {"language_pair": "en-th"}, "char"),
         (["น้ำใจดี", "น้ำใจ", "ใจดี"], {}, "char"),
@@ -118,6 +120,8 @@ def test_the_languages_are_given_or_those_of_a_model(tmp_path: Path) -> None:
         assert language_pair(recipe) == pair
         given = build(RerankRecipe, {"features": name, "language_pair": "en-ja"})
         assert language_pair(given) == "en-ja"
+        of_lines = build(RerankRecipe, {"features": name, "target_lang": "zh_CN"})
+        assert language_pair(of_lines) == "mul-zh"
 
 
 def test_auto_is_exact_for_few_distinct_pairs(monkeypatch: pytest.MonkeyPatch) -> None:

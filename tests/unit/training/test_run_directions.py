@@ -22,7 +22,7 @@ from nmtkit.storage.run_folder import find_model
 from nmtkit.training import run
 from nmtkit.training.initialization import Parent
 from tests.messages import refuses
-from tests.tiny import prepared, tiny_directions, tiny_train_recipe
+from tests.tiny import never_warn, prepared, tiny_directions, tiny_train_recipe
 from tests.training import logged
 
 DIRECTIONS = ("en-de", "en-nl", "nl-en")
@@ -110,7 +110,7 @@ def test_each_direction_is_validated_by_itself_and_the_average_is_over_them(
     assert record["nll"] == pytest.approx((scores["nll:en-de"] + scores["nll:en-nl"]) / 2)
     pairs = [*zip(dataset.valid_source, dataset.valid_target, strict=True)][:3]
     config = ScoringConfig(max_length=99)
-    lines = Scorer([loaded.model], loaded.codec, config).score(pairs, line_names(1))
+    lines = Scorer([loaded.model], loaded.codec, config, never_warn).score(pairs, line_names(1))
     nll = -sum(one.log_prob for one in lines) / sum(len(one.tokens) for one in lines)
     assert scores["nll:en-de"] == pytest.approx(nll, abs=1e-5)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmtkit.config.preprocessing import VocabularyConfig
-from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.preprocessing import CorpusConfig, VocabularyConfig
+from nmtkit.config.schema import PreprocessRecipe, TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.data.binary import Dataset, Indices, PairIds, Pairs
 from nmtkit.data.sampler import Position
@@ -24,7 +24,7 @@ from nmtkit.training.text_hook import TrainingText
 from nmtkit.training.updates import Start, UpdateReader
 from tests.made_up import made_up_pairs
 from tests.messages import refuses
-from tests.tiny import prepared, tiny_codec, tiny_corpus, tiny_recipe
+from tests.tiny import prepared, tiny_codec, tiny_corpus, tiny_recipe, write_lines
 from tests.unit.data.test_prepare import write_pairs
 
 NUM_PAIRS = 300
@@ -137,6 +137,25 @@ def test_upper_changes_the_source_alone_and_keeps_its_tag(dataset: Dataset, pair
         (tag + source.removeprefix(tag).upper(), target)
         for tag, (source, target) in zip(tags, before, strict=True)
     ]
+
+
+def test_noise_has_the_language_of_each_pair(tmp_path: Path) -> None:
+    for lang, word in (("tr", "ki"), ("en", "hi")):
+        for side in (lang, "de"):
+            write_lines(tmp_path / f"{lang}.{side}", [f"{word}."] * 20)
+    texts = tuple(f"{tmp_path / lang}:{lang}-de" for lang in ("tr", "en"))
+    vocabulary = VocabularyConfig(segmentation="bpe", vocab_size=270)
+    corpus = CorpusConfig(train=texts, valid=texts)
+    prepared(PreprocessRecipe(corpus=corpus, vocabulary=vocabulary), tmp_path / "data")
+    dataset = Dataset.open(tmp_path / "data")
+    text = text_of(dataset, noise="join-lines=1,upper=1")
+    found = {source for source, _ in texts_of(dataset, read(text, dataset.train[0]))}
+    # Pairs of different languages are not joined.
+    assert {one for one in found if one.count(".") == 2} == {
+        "<2de> K\u0130. K\u0130.",
+        "<2de> HI. HI.",
+    }
+    assert found.isdisjoint(["<2de> KI.", "<2de> H\u0130."])
 
 
 def test_final_marks_are_dropped_on_both_sides(dataset: Dataset, pairs: Pairs) -> None:

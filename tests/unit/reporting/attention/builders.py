@@ -7,7 +7,7 @@ from nmtkit.config.schema import AttentionRecipe, TrainRecipe, Value
 from nmtkit.config.toml import build
 from nmtkit.reporting.attention.sentences import AttentionExtractor, AttentionMap, Sentence, Tokens
 from nmtkit.storage.model_folder import LoadedModel
-from tests.tiny import tiny_codec, tiny_model
+from tests.tiny import never_warn, tiny_codec, tiny_model
 
 HOSTILE = "</script><b>\"&'</b>\u202e\u0634\u0643\u0631\u0627 \U0001f600"
 """Text that looks like markup, with quotes, Arabic, an emoji, and a mark that turns the text."""
@@ -44,4 +44,4 @@ def tiny_loaded() -> LoadedModel:
 
 def extractor(**values: Value) -> AttentionExtractor:
     """Return an extractor of `tiny_loaded` with some settings."""
-    return AttentionExtractor(tiny_loaded(), build(AttentionRecipe, values))
+    return AttentionExtractor(tiny_loaded(), build(AttentionRecipe, values), never_warn)

@@ -16,6 +16,7 @@ from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.subword import Subword
 from tests.messages import refuses
+from tests.tiny import never_warn
 from tests.translating import translate
 from tests.unit.reporting.attention.builders import extractor, tiny_loaded
 
@@ -88,7 +89,7 @@ def subword_model() -> LoadedModel:
 
 
 def test_words_have_their_text_and_subwords(subword_model: LoadedModel) -> None:
-    own = AttentionExtractor(subword_model, AttentionRecipe())
+    own = AttentionExtractor(subword_model, AttentionRecipe(), never_warn)
     sentence = own.extract(pair("the newest \U0001f600", "hoses"))
     encoder, decoder, memory = sentence.attentions
     assert encoder.rows.words == ("the", "newest", "\U0001f600", "</s>")
@@ -108,7 +109,9 @@ def test_words_that_share_a_token_are_shown_as_one(subword_model: LoadedModel) -
     model = Transformer(subword_model.model.config, *sizes, is_shared=True).eval()
     loaded = dataclasses.replace(subword_model, model=model, codec=codec)
     (encoder,) = (
-        AttentionExtractor(loaded, AttentionRecipe()).extract(pair("我们喜欢你果")).attentions
+        AttentionExtractor(loaded, AttentionRecipe(), never_warn)
+        .extract(pair("我们喜欢你果"))
+        .attentions
     )
     assert encoder.rows.words == ("我们喜欢", "你", "果", "</s>")
     assert len(encoder.rows.pieces) > 4  # of bytes
@@ -117,7 +120,7 @@ def test_words_that_share_a_token_are_shown_as_one(subword_model: LoadedModel) -
 
 @given(st.lists(st.sampled_from(["the", "house", "x\u00df", "\U0001f600", ","]), max_size=6))
 def test_joined_rows_sum_to_1(subword_model: LoadedModel, words: list[str]) -> None:
-    own = AttentionExtractor(subword_model, AttentionRecipe())
+    own = AttentionExtractor(subword_model, AttentionRecipe(), never_warn)
     for attention in own.extract(pair(" ".join(words), "the house")).attentions:
         joined = attention.joined
         assert joined.shape[2:] == (len(attention.rows.words), len(attention.columns.words))
@@ -143,7 +146,9 @@ def test_a_line_beyond_the_learned_positions_is_refused() -> None:
     config = dataclasses.replace(loaded.model.config, positions="learned", max_positions=4)
     size = loaded.codec.source.size
     model = Transformer(config, size, size, is_shared=True).eval()
-    own = AttentionExtractor(dataclasses.replace(loaded, model=model), AttentionRecipe())
+    own = AttentionExtractor(
+        dataclasses.replace(loaded, model=model), AttentionRecipe(), never_warn
+    )
     own.extract(pair("a b c", "A B C"))
     for source, target in (("a b c d", None), ("a", "A B C D")):
         with refuses(DataError, "in:7 5 4"):

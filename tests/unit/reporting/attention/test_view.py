@@ -12,6 +12,7 @@ from nmtkit.errors import ConfigError, DataError, NmtkitError
 from nmtkit.reporting.attention import view
 from nmtkit.storage.model_folder import LoadedModel
 from tests.messages import refuses
+from tests.tiny import never_warn
 from tests.unit.reporting.attention.builders import tiny_loaded
 
 
@@ -26,7 +27,7 @@ def _model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def shown(lines: Iterable[str], **values: Value) -> list[bytes]:
     recipe = build(AttentionRecipe, {"device": "cpu", **values})
-    return list(view.show(Path("model"), recipe, lines, "in"))
+    return list(view.show(Path("model"), recipe, lines, "in", never_warn))
 
 
 def data_of(page: bytes) -> dict[str, object]:
@@ -86,7 +87,7 @@ def test_a_page_begins_with_cross_attention_if_there_is_a_translation(
 def test_json_is_an_object_per_line_without_reading_ahead() -> None:
     lines = iter(["a", "b\tB", "c"])
     recipe = build(AttentionRecipe, {"device": "cpu", "format": "json"})
-    parts = view.show(Path("model"), recipe, lines, "in")
+    parts = view.show(Path("model"), recipe, lines, "in", never_warn)
     first = next(parts)
     assert list(lines) == ["b\tB", "c"], "nothing is read ahead"
     assert first.endswith(b"}\n")
