@@ -26,6 +26,7 @@ from nmtkit.decoding.stepper import Stepper
 from nmtkit.spans.mark_search import WellFormedMarks
 from nmtkit.spans.marked_lines import MarkedLines
 from nmtkit.spans.markup import marked_words, read_markup
+from nmtkit.spans.phrases import WordEdges
 from nmtkit.spans.tags import MARKUPS
 from nmtkit.spans.writing import write_markup
 from nmtkit.storage.model_folder import LoadedModel, load_model
@@ -84,6 +85,8 @@ def by_marks(
     lines = MarkedLines(codec.source, codec.target)
     is_mark = torch.zeros(codec.target.size, dtype=torch.bool)
     is_mark[sorted(lines.target_marks.ids)] = True
+    edges = WordEdges.of(codec.target)
+    letters = edges.begins_in_letters, edges.ends_in_letters
     written = [*by_links(sources, references, [""] * len(sources), markup)]
     marked = []
     for number, pair in enumerate(zip(sources, references, strict=True)):
@@ -101,11 +104,11 @@ def by_marks(
         memories = stepper.encode(source_ids)
         tokens = [lines.tokens_of(one) for one in markings]
         max_lengths = torch.tensor(lengths)
+        items = [one.items for one in markings]
+        all_marks = is_mark.nonzero().squeeze(1)
         constraints: list[Constraint] = [
             ForcedWords(padded, is_mark),
-            WellFormedMarks(
-                [one.items for one in markings], tokens, is_mark.nonzero().squeeze(1), max_lengths
-            ),
+            WellFormedMarks(items, tokens, all_marks, letters, max_lengths),
         ]
         found = beam_search(
             stepper.step,

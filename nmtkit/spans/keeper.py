@@ -10,7 +10,6 @@ vocabulary or the longest length does not permit it, is inserted after the trans
 before it.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -30,7 +29,7 @@ from nmtkit.spans.mark_search import WellFormedMarks
 from nmtkit.spans.marked_lines import MarkedLines, Marking, glued_ids
 from nmtkit.spans.markup import MarkedLine, read_markup
 from nmtkit.spans.phrases import RequiredPhrases, Requirement, WordEdges
-from nmtkit.spans.required import AFTER_WORDS, BEFORE_WORDS, WORD_CHARACTER, Finder, Required
+from nmtkit.spans.required import Finder, Required
 from nmtkit.spans.tags import ROOT, Element
 from nmtkit.spans.writing import write_markup
 from nmtkit.symbols import UNK_ID
@@ -245,7 +244,7 @@ class SpanKeeper:
             ]
             for of_sentence in requirements
         ]
-        edges = WordEdges(*(entries.of(one.to(max_lengths.device)) for one in self._edges))
+        edges = self._edges_of(entries, max_lengths.device)
         return RequiredPhrases(own, edges, max_lengths, width)
 
     def marks_constraint(
@@ -265,27 +264,23 @@ class SpanKeeper:
         if not any(items):
             return BannedToken(known)
         tokens = [[entries.places_of(ids) for ids in self.marks_of(one)] for one in requests]
-        return WellFormedMarks(items, tokens, known, max_lengths)
+        edges = self._edges_of(entries, max_lengths.device)
+        letters = edges.begins_in_letters, edges.ends_in_letters
+        return WellFormedMarks(items, tokens, known, letters, max_lengths)
 
     def marks_of(self, request: Request) -> list[tuple[int, ...]]:
         """Return the ids of the marks of each tag and placeholder that a translation must have."""
         marking = _marking(request)
         return self._lines.tokens_of(marking) if marking and self._lines else []
 
+    def _edges_of(self, entries: Entries, device: torch.device) -> WordEdges:
+        """Return the edges of the entries that a search knows."""
+        return WordEdges(*(entries.of(one.to(device)) for one in self._edges))
+
     @cached_property
-    def _edges(self) -> tuple[Tensor, ...]:
-        """The fields of `WordEdges` for the whole target vocabulary."""
-        vocabulary = self._codec.target
-        texts = [vocabulary.texts([index])[0] for index in range(vocabulary.size)]
-        # A byte of a character may be of a letter.
-        letter = re.compile(f"{WORD_CHARACTER}|\ufffd")
-        found = (
-            [bool(text) and not re.match(AFTER_WORDS, text[0]) for text in texts],
-            [bool(text) and not re.match(BEFORE_WORDS, text[-1]) for text in texts],
-            [bool(text) and bool(letter.match(text[0])) for text in texts],
-            [bool(text) and bool(letter.match(text[-1])) for text in texts],
-        )
-        return tuple(map(torch.tensor, found))
+    def _edges(self) -> WordEdges:
+        """The edges of the whole target vocabulary."""
+        return WordEdges.of(self._codec.target)
 
     def is_met(self, required: Sequence[Required], text: str) -> bool:
         """Return whether a translation has what is required, and placeholders not more often."""

@@ -1,8 +1,8 @@
 """Well-formed marks: hypotheses have each mark of their line once, nested as in the line.
 
 A closing mark follows the marks of all that its element encloses, and the end symbol those of the
-line. Elements next to each other may change their order. Where the model would end the text, and
-where the length leaves no room for more, only the missing marks may follow.
+line. Elements next to each other may change their order. No tag is within a word. Where the model
+would end the text, and where the length leaves no room for more, only the missing marks may follow.
 
 Shapes: B sentences; W rows; C candidates; K marks of a sentence; V tokens.
 """
@@ -29,12 +29,14 @@ class _Table(NamedTuple):
         openings: (B, K) the first token of each item, EOS_ID if there is none.
         closings: (B, K) the second token; EOS_ID if there is none.
         parents: (B, K) the item that encloses each, ROOT or _NOWHERE.
+        is_replaced: (B, K) bool, the item is a placeholder.
         max_lengths: (B,) the longest hypothesis permitted, its end symbol counted.
     """
 
     openings: Tensor
     closings: Tensor
     parents: Tensor
+    is_replaced: Tensor
     max_lengths: Tensor
 
 
@@ -44,11 +46,15 @@ class _State(NamedTuple):
     Attributes:
         is_open, is_closed: (B, W, K) bool, the first token of an item; its last token.
         innermost: (B, W) int64, the item that is open, or ROOT.
+        is_in_word: (B, W) bool, the text so far ends in a letter.
+        is_tag: (B, W) bool, the last token is the mark of a tag.
     """
 
     is_open: Tensor
     is_closed: Tensor
     innermost: Tensor
+    is_in_word: Tensor
+    is_tag: Tensor
 
 
 class WellFormedMarks(Constraint):
@@ -61,6 +67,7 @@ class WellFormedMarks(Constraint):
         items: Sequence[Sequence[Item]],
         tokens: Sequence[Sequence[tuple[int, ...]]],
         all_marks: Tensor,
+        letters: tuple[Tensor, Tensor],
         max_lengths: Tensor,
     ) -> None:
         """Store the marks.
@@ -69,11 +76,13 @@ class WellFormedMarks(Constraint):
             items: of each sentence.
             tokens: of each item, one or two.
             all_marks: (M,) int64, the tokens of all marks that the search knows.
+            letters: (V,) bool each: the text of a token begins, and ends, in letters of words that
+                spaces separate.
             max_lengths: (B,) int64, the longest hypothesis permitted, its end symbol counted; all
                 marks of a sentence fit.
         """
         most = max(map(len, items))
-        numbers = torch.full((len(items), 3, most), EOS_ID)
+        numbers = torch.full((len(items), 4, most), EOS_ID)
         numbers[:, 2] = _NOWHERE
         for sentence, own in enumerate(items):
             for number, item in enumerate(own):
@@ -81,13 +90,16 @@ class WellFormedMarks(Constraint):
                 numbers[sentence, 0, number] = first
                 numbers[sentence, 1, number] = last[0] if last else EOS_ID
                 numbers[sentence, 2, number] = item.parent
+                numbers[sentence, 3, number] = item.is_replaced
         device = max_lengths.device
-        openings, closings, parents = numbers.to(device).unbind(1)
-        self._table = _Table(openings, closings, parents, max_lengths)
+        openings, closings, parents, is_replaced = numbers.to(device).unbind(1)
+        self._table = _Table(openings, closings, parents, is_replaced == 1, max_lengths)
         self._all_marks = all_marks
+        self._begins_in_letters, self._ends_in_letters = letters
         is_missing = (self._table.parents == _NOWHERE)[:, None]  # (B, 1, K)
         innermost = torch.full_like(max_lengths, ROOT)[:, None]
-        self._state = _State(is_missing, is_missing.clone(), innermost)
+        is_no = torch.zeros_like(innermost, dtype=torch.bool)
+        self._state = _State(is_missing, is_missing.clone(), innermost, is_no, is_no)
 
     def apply(self, sums: Tensor, prefixes: Tensor) -> None:
         """Forbid the marks that may not follow, the end before all marks, and what has no room."""
@@ -104,7 +116,9 @@ class WellFormedMarks(Constraint):
         kept = sums.gather(2, tokens)
         kept = kept.masked_fill(~torch.cat([may_open, may_close], 2), IMPOSSIBLE)
         is_forced = is_unmet & (wants_end | (num_missing >= room))
-        sums.masked_fill_(is_forced[:, :, None], IMPOSSIBLE)
+        is_split = self._state.is_tag & self._state.is_in_word
+        is_forbidden = is_forced[..., None] | (is_split[..., None] & self._begins_in_letters)
+        sums.masked_fill_(is_forbidden, IMPOSSIBLE)
         sums[:, :, self._all_marks] = IMPOSSIBLE
         sums[:, :, EOS_ID].masked_fill_(is_unmet, IMPOSSIBLE)
         sums.scatter_reduce_(2, tokens, kept, "amax")
@@ -136,7 +150,10 @@ class WellFormedMarks(Constraint):
         innermost = innermost.where(~(opens & is_pair).any(2), (numbers * opens).sum(2))
         innermost = innermost.where(~closes.any(2), (parents * closes).sum(2))
         is_closed = state.is_closed | closes | (opens & ~is_pair)
-        return _State(state.is_open | opens, is_closed, innermost)
+        is_placeholder = (opens & table.is_replaced[:, None]).any(2)
+        is_tag = (opens | closes).any(2) & ~is_placeholder
+        is_in_word = state.is_in_word.where(is_tag, self._ends_in_letters[tokens])
+        return _State(state.is_open | opens, is_closed, innermost, is_in_word, is_tag)
 
     def _permitted(self) -> tuple[Tensor, Tensor]:
         """Return which items may be opened, and which closed: (B, W, K)."""

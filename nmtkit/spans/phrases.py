@@ -11,6 +11,7 @@ rows with most progress, which have all phrases at the beginning, would fill a b
 Shapes: B sentences; W rows; C candidates; K requirements; P phrases; L longest phrase; V tokens.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -19,6 +20,8 @@ import torch
 from torch import Tensor
 
 from nmtkit.decoding.constraints import IMPOSSIBLE, NO_TOKEN, Constraint
+from nmtkit.spans.annotate import Vocabulary
+from nmtkit.spans.required import AFTER_WORDS, BEFORE_WORDS, WORD_CHARACTER
 from nmtkit.symbols import EOS_ID
 
 LOOKAHEAD = 1
@@ -52,8 +55,7 @@ class Requirement:
         return len(self.starts) * max(map(len, self.phrases))
 
 
-@dataclass(frozen=True)
-class WordEdges:
+class WordEdges(NamedTuple):
     """Which tokens touch what is next to them, so that a phrase there would grow.
 
     Attributes:
@@ -67,6 +69,20 @@ class WordEdges:
     ends_inside: Tensor
     begins_in_letters: Tensor
     ends_in_letters: Tensor
+
+    @staticmethod
+    def of(vocabulary: Vocabulary) -> "WordEdges":
+        """Return the edges of all tokens of a vocabulary."""
+        texts = [vocabulary.texts([index])[0] for index in range(vocabulary.size)]
+        # A byte of a character may be of a letter.
+        letter = re.compile(f"{WORD_CHARACTER}|\ufffd")
+        found = (
+            [bool(text) and not re.match(AFTER_WORDS, text[0]) for text in texts],
+            [bool(text) and not re.match(BEFORE_WORDS, text[-1]) for text in texts],
+            [bool(text) and bool(letter.match(text[0])) for text in texts],
+            [bool(text) and bool(letter.match(text[-1])) for text in texts],
+        )
+        return WordEdges(*map(torch.tensor, found))
 
 
 class Table(NamedTuple):

@@ -1,7 +1,7 @@
 """Marks in a search: compared with all translations that have them, tried one by one."""
 
 from collections.abc import Sequence
-from itertools import product
+from itertools import pairwise, product
 
 import pytest
 import torch
@@ -17,6 +17,8 @@ from tests.unit.decoding.tables import Tables, TableState, random_tables, score_
 
 VOCABULARY = 9
 MARKS = (4, 5, 6, 7, 8)
+PLACEHOLDER, INNER = 7, 3
+"""A mark that replaces text, and the token that continues a word."""
 WIDE = SearchConfig(beam=400, length_penalty=0.6, stop_when="proved")
 
 Tree = tuple[tuple[int, tuple[int, ...]], ...]
@@ -54,6 +56,15 @@ def permits(tree: Tree, words: Sequence[int]) -> bool:
     return len(seen) == len(tree) and stack == [ROOT]
 
 
+def splits_a_word(words: Sequence[int]) -> bool:
+    """Return whether a tag is before the token that continues a word."""
+    text = [place for place, word in enumerate(words) if word not in MARKS or word == PLACEHOLDER]
+    return any(
+        words[place] == INNER and words[before] != PLACEHOLDER and before + 1 < place
+        for before, place in pairwise(text)
+    )
+
+
 def is_prompt(tables: Tables, sentence: int, ids: Sequence[int]) -> bool:
     """Return whether marks follow where the end is the likeliest token."""
     for place, token in enumerate(ids[:-1]):
@@ -67,11 +78,12 @@ def is_prompt(tables: Tables, sentence: int, ids: Sequence[int]) -> bool:
 def search(tables: Tables, config: SearchConfig, trees: Sequence[Tree]) -> list[list[Hypothesis]]:
     longest = torch.tensor(tables.max_lengths)
     items = [
-        [Item((0, 0), parent, 0, len(own) == 1, is_replaced=False) for parent, own in tree]
+        [Item((0, 0), parent, 0, len(own) == 1, own == (PLACEHOLDER,)) for parent, own in tree]
         for tree in trees
     ]
     tokens = [[own for _, own in tree] for tree in trees]
-    marks = WellFormedMarks(items, tokens, torch.tensor(MARKS), longest)
+    letters = torch.arange(VOCABULARY) == INNER, torch.arange(VOCABULARY) <= INNER
+    marks = WellFormedMarks(items, tokens, torch.tensor(MARKS), letters, longest)
     together = Constraints([marks], longest)
     return beam_search(table_step, TableState(tables), longest, config, together, config.beam)
 
@@ -85,7 +97,9 @@ def test_a_wide_search_finds_all_translations_with_the_marks(seed: int) -> None:
             (*own, EOS_ID): score_of(tables, sentence, (*own, EOS_ID), WIDE.length_penalty)
             for length in range(LONGEST[sentence])
             for own in product(words, repeat=length)
-            if permits(TREES[sentence], own) and is_prompt(tables, sentence, (*own, EOS_ID))
+            if permits(TREES[sentence], own)
+            and not splits_a_word(own)
+            and is_prompt(tables, sentence, (*own, EOS_ID))
         }
         assert len(expected) > 1
         best = sorted(expected, key=expected.__getitem__, reverse=True)
@@ -106,6 +120,7 @@ def test_every_translation_has_the_marks_however_probable_they_are(beam: int, bi
             assert found
             for one in found:
                 assert permits(tree, one.ids[:-1])
+                assert not splits_a_word(one.ids)
 
 
 @pytest.mark.parametrize("beam", [1, 4])
