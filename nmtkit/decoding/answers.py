@@ -167,12 +167,12 @@ class Tally:
     @property
     def summary(self) -> str:
         """A line about what the search did not write; "" if it wrote all."""
-        parts = []
-        for is_term, what in ((False, "placeholders were inserted"), (True, "terms are missing")):
+        parts, inserted = [], "placeholders were inserted after the search"
+        for is_term, what in ((False, inserted), (True, "terms are not used")):
             if missing := self.placed[is_term, False]:
                 total = missing + self.placed[is_term, True]
                 parts.append(f"{missing:,} of {total:,} {what}")
-        return f"{' and '.join(parts)}: the search could not write them" if parts else ""
+        return " and ".join(parts)
 
 
 AnyAnswer = TypeVar("AnyAnswer", Answer, AlignedPair)

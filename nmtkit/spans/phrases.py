@@ -74,6 +74,8 @@ class WordEdges(NamedTuple):
     def of(vocabulary: Vocabulary) -> "WordEdges":
         """Return the edges of all tokens of a vocabulary."""
         texts = [vocabulary.texts([index])[0] for index in range(vocabulary.size)]
+        for mark in vocabulary.marks.empties if vocabulary.marks else ():
+            texts[mark] = "-"  # it may stand for a placeholder, which is not written yet
         # A byte of a character may be of a letter.
         letter = re.compile(f"{WORD_CHARACTER}|\ufffd")
         found = (
