@@ -61,13 +61,10 @@ messages: $(INSTALLED)  ## write tests/golden/messages.txt, all messages that te
 bench: $(INSTALLED)  ## the benchmarks that need no other corpus or toolkit
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m examples.demo.corpus build/corpus
-	$(BIN)/python -m benchmarks.preprocess_memory --train build/corpus/train --valid build/corpus/valid \
+	$(BIN)/python -m benchmarks.preprocess --train build/corpus/train --valid build/corpus/valid \
 	  -s en -t de --vocab-size 4000 --sample-lines 20000 --times 3 60
-	$(BIN)/python -m benchmarks.average_memory
-	$(BIN)/python -m benchmarks.layers --plots build/plots
 	$(BIN)/python -m benchmarks.train --rounds 1
 	$(BIN)/python -m benchmarks.memory
-	$(BIN)/python -m benchmarks.scaling
 
 bench-gpu: $(INSTALLED)  ## the GPU benchmarks: half an hour on an H100 or H200
 	$(BIN)/python -m benchmarks.gpu

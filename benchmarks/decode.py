@@ -5,9 +5,6 @@ r"""Decoding speed of nmtkit and its peers: sentences per second and peak memory
         --ctranslate2 FOLDER
     python -m benchmarks.decode --corpus CORPUS --shape small --peer-python PYTHON \
         --ctranslate2 FOLDER --precisions float32 --threads 1 --beam 1 --batch-sizes 1 8 32 128
-    python -m benchmarks.decode --corpus CORPUS --shape small --growth
-    python -m benchmarks.decode --corpus CORPUS --shape small --beam 21 --batch-sizes 12 \
-        --sentences 24 --lengths 50 100 200 300
 
 CORPUS is a folder with test.src, segmented into words w00000, w00001, ... Weights are random, and
 equal in nmtkit and CTranslate2. Batches of sentences sorted by length are decoded, then single
@@ -15,19 +12,15 @@ sentences, with beam 4 by default. Every hypothesis has 30 tokens and the end sy
 impossible before. nmtkit and the bare PyTorch loop run in float32 and in bfloat16, CTranslate2 in
 float32 and in int8, the others in float32. With --compile, single sentences are also measured with
 compiled steps; the code is kept in the cache of `nmtkit translate --compile on`. PYTHON is an
-interpreter with the requirements of nmtkit and of the peers, which compute on the CPU. --growth
-prints the time of a step by position, and of its self-attention. --lengths prints time and memory
-by length of the hypotheses, each length in a separate process.
+interpreter with the requirements of nmtkit and of the peers, which compute on the CPU.
 """
 
 import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TypeVar
 
@@ -39,21 +32,16 @@ from benchmarks.common import (
     Contender,
     add_peer_options,
     compare,
-    measure,
     module,
     peer,
-    print_json,
     print_measurement,
-    print_table,
     read_words,
 )
-from benchmarks.memory import wait
 from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import SearchConfig, TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.decoding.code_cache import load_or_compile
 from nmtkit.decoding.search import beam_search
-from nmtkit.model.kernels.attend import attend_step
 from nmtkit.model.state import DecoderState
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
@@ -66,42 +54,23 @@ from nmtkit.text.codec import TextCodec
 UNIT = "sent/s"
 NUM_WORDS = {"small": 8000, "base": 32_000}
 FIRST_WORD_ID = EOS_ID + 1
-GROWTH_LENGTH = 210
-GROWTH_POSITIONS = (10, 25, 50, 100, 150, 200)
 PRECISIONS = ("float32", "bfloat16")
 COMPUTE_TYPES = ("float32", "int8")
 """Those of CTranslate2."""
 SLOWER_ALONE = 10
 """Single sentences are this many times fewer."""
-WINDOW = 10
-"""Steps around a position for its median."""
 
-Step = Callable[[Tensor, DecoderState], Tensor]
 Sentence = TypeVar("Sentence")
 
 
-@dataclass(frozen=True)
-class StepTime:
-    """The time of a step.
-
-    Attributes:
-        num_entries: cached entries per sentence that the step's self-attention reads.
-        seconds: from one call of the step function to the next: model and search.
-    """
-
-    num_entries: int
-    seconds: float
-
-
 def main() -> None:
-    """Compare with the peers, or with --one, --growth or --lengths measure nmtkit only."""
+    """Compare with the peers, or with --one measure one contender."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     add_peer_options(parser)
     parser.add_argument("--corpus", type=Path, help="folder with test.src")
     parser.add_argument("--sentences", type=int, default=500)
     parser.add_argument("--batch-sizes", type=int, nargs="+", default=[32, 1])
     parser.add_argument("--length", type=int, default=30, help="forced tokens")
-    parser.add_argument("--lengths", type=int, nargs="+", help="time and memory by forced tokens")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of nmtkit")
     parser.add_argument("--beam", type=int, default=4, help="beam; that of --peers is 4")
     parser.add_argument("--precision", choices=PRECISIONS, default=PRECISIONS[0])
@@ -111,14 +80,9 @@ def main() -> None:
     parser.add_argument("--compute-type", choices=COMPUTE_TYPES, help="with --one: CTranslate2's")
     parser.add_argument("--compile", action="store_true", help="compiled steps")
     parser.add_argument("--one", action="store_true", help="measure nmtkit only, once")
-    parser.add_argument("--growth", action="store_true", help="time of a step by position")
     options = parser.parse_args()
     if options.save:
         save_model(options, options.save)
-    elif options.growth:
-        show_growth(options)
-    elif options.lengths:
-        show_lengths(options)
     elif options.one and options.compute_type:
         decode_by_ctranslate2(options)
     elif options.one:
@@ -168,26 +132,6 @@ def ctranslate2_of(
     _, *rest = own(options, PRECISIONS[0], num_sentences, batch_size, length).command
     extra = ["--ctranslate2", str(options.ctranslate2), "--compute-type", compute_type]
     return Contender(f"CTranslate2 {compute_type}", [options.peer_python, *rest, *extra])
-
-
-def show_lengths(options: argparse.Namespace) -> None:
-    """Print speed and memory by length of the hypotheses."""
-    (batch_size,) = options.batch_sizes
-    measured = [
-        measure(
-            own(options, options.precision, options.sentences, batch_size, length),
-            options.threads,
-            UNIT,
-        )
-        for length in options.lengths
-    ]
-    rows = [
-        (str(length), f"{one.rate:.3f}", f"{one.rate * length:.1f}", f"{one.peak_mib:.0f}")
-        for length, one in zip(options.lengths, measured, strict=True)
-    ]
-    print_table([("tokens", UNIT, "tokens/s", "peak MiB"), *rows])
-    named = zip(options.lengths, map(asdict, measured), strict=True)
-    print_json({"shape": options.shape, "beam": options.beam, "lengths": dict(named)})
 
 
 @torch.inference_mode()
@@ -279,21 +223,16 @@ def read_batches(options: argparse.Namespace) -> list[list[list[int]]]:
     return [sentences[first : first + size] for first in range(0, len(sentences), size)]
 
 
-def decode(model: Transformer, batch: list[list[int]], length: int, beam: int) -> list[StepTime]:
-    """Search for hypotheses of `length` tokens and the end symbol; return the time per step."""
-    times: list[StepTime] = []
-    called = 0.0
+def decode(model: Transformer, batch: list[list[int]], length: int, beam: int) -> None:
+    """Search for hypotheses of `length` tokens and the end symbol."""
+    num_steps = 0
 
     def step(tokens: Tensor, state: DecoderState) -> Tensor:
-        nonlocal called
-        assert len(times) <= length, f"a search of more than {length + 1} steps"
-        now = time.perf_counter()
-        if called:
-            times.append(StepTime(state.prefix_bias.shape[-1], now - called))
-        called = now
+        nonlocal num_steps
         logits = model.step(tokens, state)
-        if len(times) < length:
+        if num_steps < length:
             logits[:, :, EOS_ID] = float("-inf")
+        num_steps += 1
         return logits
 
     device = model.output_weight.device
@@ -302,67 +241,6 @@ def decode(model: Transformer, batch: list[list[int]], length: int, beam: int) -
     found = beam_search(step, model.start(memory), max_lengths, SearchConfig(beam=beam))
     lengths = {len(hypothesis.ids) for hypotheses in found for hypothesis in hypotheses}
     assert lengths == {length + 1}, f"hypotheses of {lengths} tokens"
-    return times
-
-
-@torch.inference_mode()
-def show_growth(options: argparse.Namespace) -> None:
-    """Print the time of a step by position, with and without self-attention."""
-    model = make_prepared_model(options)
-    options.batch_sizes = options.batch_sizes[:1]
-    batch = read_batches(options)[0]
-    rounds = [decode(model, batch, GROWTH_LENGTH, options.beam) for _ in range(options.rounds)]
-    rows = []
-    for position in GROWTH_POSITIONS:
-        window = slice(position - WINDOW // 2, position + WINDOW // 2)
-        steps = [one for times in rounds for one in times[window]]
-        num_entries = round(median(one.num_entries for one in steps))
-        attention = attention_seconds(model, len(batch), num_entries, options)
-        rows.append(GrowthRow(position, num_entries, median(s.seconds for s in steps), attention))
-    header = ("tokens so far", "entries", "step ms", "attention ms", "the rest ms")
-    cells = [
-        (
-            str(row.position),
-            str(row.num_entries),
-            f"{row.step_s * 1e3:.2f}",
-            f"{row.attention_s * 1e3:.2f}",
-            f"{(row.step_s - row.attention_s) * 1e3:.2f}",
-        )
-        for row in rows
-    ]
-    print_table([header, *cells])
-    print_json({"shape": options.shape, "growth": [asdict(row) for row in rows]})
-
-
-@dataclass(frozen=True)
-class GrowthRow:
-    """The time of a step at a position, and of its self-attention."""
-
-    position: int
-    num_entries: int
-    step_s: float
-    attention_s: float
-
-
-def attention_seconds(
-    model: Transformer, num_sentences: int, num_entries: int, options: argparse.Namespace
-) -> float:
-    """Time only the self-attention of all layers over `num_entries` entries."""
-    config = model.config
-    num_matrices, size = num_sentences * config.heads, config.model_size // config.heads
-    like = model.output_weight
-    query = torch.randn(num_sentences, options.beam, config.model_size).to(like)
-    keys = torch.randn(num_matrices, num_entries, size).mT.to(like)
-    values = torch.randn(num_matrices, num_entries, size).to(like)
-    bias = torch.zeros(num_matrices, options.beam, num_entries).to(like)
-    seconds = []
-    for _ in range(WINDOW * options.rounds):
-        start = time.perf_counter()
-        for _ in range(config.decoder_layers):
-            attend_step(query, keys, values, bias, config.heads)
-        wait(like.device)
-        seconds.append(time.perf_counter() - start)
-    return median(seconds)
 
 
 if __name__ == "__main__":

@@ -1,137 +1,188 @@
-"""Speed of preprocessing, compared with SentencePiece alone.
+"""Speed, memory and disk space of preprocessing, and memory of reading, by corpus size.
 
-    python -m benchmarks.preprocess --text PREFIX -s en -t de
+    python -m benchmarks.preprocess --train PREFIX --valid PREFIX -s en -t de
 
-The text is --pairs pairs of lines of about 25 tokens, with words drawn at random from PREFIX. The
-contenders are interleaved, each in a separate process: SentencePiece encoding all lines in one
-thread; `prepare` with an existing vocabulary, in one process; and the same with workers. A rate
-counts the lines of both sides. Reading the text, starting processes and other programs can keep a
-contender from using all its cores.
+The corpus is copied --times times; the lines of each copy end with its number. Each step is a
+separate process with its own peak, which includes the mapped pages of the dataset. SentencePiece
+holds the lines that it learns from, so --sample-lines must be at most the pairs of the smallest
+corpus: otherwise the peaks show only its growth. With --long-line 200, the last source line has
+200 MiB; preprocessing drops that pair.
+
+Then the largest corpus is preprocessed with the vocabulary that was learnt, in one process and with
+workers, and encoded by SentencePiece alone in one thread, all interleaved. A rate counts the lines
+of both sides.
 """
 
 import argparse
-import random
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
-from multiprocessing import get_context
+from itertools import chain
 from pathlib import Path
-from resource import RUSAGE_CHILDREN, getrusage
 from statistics import median
-from typing import Any
 
-from benchmarks.common import print_json, print_table
+from benchmarks.common import peaks, print_json, print_table
 from nmtkit.config.preprocessing import CorpusConfig, VocabularyConfig
 from nmtkit.config.schema import PreprocessRecipe
+from nmtkit.data.binary import FORMAT, VERSION, Dataset
 from nmtkit.data.prepare import prepare
+from nmtkit.data.sampler import Position, Sampler, check_budget
 from nmtkit.progress.counting import SILENT
-from nmtkit.text.lines import read_lines, resolve
+from nmtkit.storage.durable import read_manifest
+from nmtkit.text.lines import read_lines, read_pair, resolve
 from nmtkit.text.subword import Subword
 
-WORDS_PER_LINE = 17
-"""About 25 tokens in English and German text with 8 000 entries."""
-
-NUM_VALID = 1000
+UPDATE_TOKENS = 25_000
 
 
 @dataclass(frozen=True)
-class Speed:
-    """Rounds of one contender.
+class Growth:
+    """The costs of one corpus size; memory is a process's peak in MiB.
 
     Attributes:
-        name: the contender.
-        lines_per_second: lines per second of each round.
-        cores: processor time of all its processes divided by time, median of the rounds.
-        ratio: speed divided by that of one nmtkit process, median of the rounds.
+        pairs: sentence pairs.
+        seconds: time of `prepare`.
+        preprocess: memory of the process that runs `prepare`.
+        worker: memory of its largest worker process; 0 = none.
+        reading: memory of a process that opens the dataset and reads every pair.
+        opening_seconds: time of a process that opens the dataset, checks it like training, and
+            plans the first shard of an epoch.
+        opening: memory of that process.
+        bytes_per_token: bytes per token of the dataset on disk.
     """
 
-    name: str
-    lines_per_second: list[float]
-    cores: float
-    ratio: float
-
-
-@dataclass(frozen=True)
-class Times:
-    """Elapsed seconds of a process, and processor seconds with its child processes."""
-
-    elapsed: float
-    processor: float
+    pairs: int
+    seconds: float
+    preprocess: float
+    worker: float
+    reading: float
+    opening_seconds: float
+    opening: float
+    bytes_per_token: float
 
 
 def main() -> None:
-    """Measure, and print a table and JSON."""
+    """Measure each size, then the speeds of the largest; print tables and JSON."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--text", required=True, metavar="PREFIX")
+    parser.add_argument("--train", required=True, metavar="PREFIX")
+    parser.add_argument("--valid", required=True, metavar="PREFIX")
     parser.add_argument("-s", "--source-lang", required=True)
     parser.add_argument("-t", "--target-lang", required=True)
-    parser.add_argument("--pairs", type=int, default=200_000)
+    parser.add_argument("--times", type=int, nargs="+", default=[3, 60], help="copies of the text")
     parser.add_argument("--vocab-size", type=int, default=8000)
+    parser.add_argument("--sample-lines", type=int, default=20_000)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--long-line", type=int, default=0, help="MiB of one more source line")
+    parser.add_argument("--rounds", type=int, default=3, help="measurements of each speed")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        recipe, num_tokens = make_text(folder, options)
-        contenders: dict[str, Callable[[], None]] = {
-            "nmtkit, one process": partial(run_prepare, recipe, folder / "data", 1),
-            f"nmtkit, {options.workers} workers": partial(
-                run_prepare, recipe, folder / "data", options.workers
-            ),
-            "SentencePiece alone": partial(run_sentencepiece, recipe),
-        }
-        times = [[measure(run) for run in contenders.values()] for _ in range(options.rounds)]
-    results = [
-        Speed(
-            name,
-            [2 * options.pairs / one[index].elapsed for one in times],
-            median(one[index].processor / one[index].elapsed for one in times),
-            median(one[0].elapsed / one[index].elapsed for one in times),
-        )
-        for index, name in enumerate(contenders)
-    ]
-    print(f"{num_tokens / 2 / options.pairs:.1f} tokens per line, end symbols counted")
-    rows = [
-        [one.name, f"{median(one.lines_per_second):.0f}", f"{one.cores:.2f}", f"{one.ratio:.2f}"]
-        for one in results
-    ]
-    print_table([["", "lines/s", "cores", "ratio"], *rows])
-    print_json([asdict(result) for result in results])
+    results = []
+    for times in options.times:
+        with tempfile.TemporaryDirectory() as folder:
+            train, out = Path(folder) / "train", Path(folder) / "data"
+            num_pairs = write_copies(train, times, options)
+            results.append(grow(train, out, num_pairs, options))
+            if times == options.times[-1]:
+                rates = speeds(train, out, num_pairs, options)
+    rows = [[f"{value:.4g}" for value in asdict(result).values()] for result in results]
+    print_table([[name.replace("_", " ") for name in asdict(results[0])], *rows])
+    print_table([["", "lines/s"], *([name, f"{median(rate):.0f}"] for name, rate in rates.items())])
+    print_json({"growth": [asdict(result) for result in results], "lines_per_s": rates})
 
 
-def make_text(folder: Path, options: argparse.Namespace) -> tuple[PreprocessRecipe, int]:
-    """Write text and its vocabulary; return the recipe and the number of tokens."""
-    languages = (options.source_lang, options.target_lang)
-    prefixes = {"train": options.pairs, "valid": NUM_VALID}
-    generator = random.Random(1)
-    for language in languages:
-        lines = read_lines(resolve(options.text, language))
-        words = [word for line in lines for word in line.split()]
-        for name, num_lines in prefixes.items():
-            with (folder / f"{name}.{language}").open("w", encoding="utf-8") as file:
-                for _ in range(num_lines):
-                    file.write(" ".join(generator.choices(words, k=WORDS_PER_LINE)) + "\n")
-    recipe = PreprocessRecipe(
-        corpus=CorpusConfig(
-            source_lang=languages[0],
-            target_lang=languages[1],
-            train=(str(folder / "train"),),
-            valid=(str(folder / "valid"),),
-        ),
-        vocabulary=VocabularyConfig(vocab_size=options.vocab_size, sample_lines=20_000),
-    )
-    counts = prepare(recipe, folder / "first", options.workers, False, SILENT)["train"]
-    model = str(folder / "first" / "codec" / "shared.model")
-    given = VocabularyConfig(source_vocabulary=model, target_vocabulary=model)
+def grow(train: Path, out: Path, num_pairs: int, options: argparse.Namespace) -> Growth:
+    """Preprocess a corpus, learning its vocabulary, and read the dataset."""
+    if options.sample_lines > num_pairs:
+        raise SystemExit(f"--sample-lines must be at most {num_pairs}, the pairs of a corpus")
+    learnt = VocabularyConfig(vocab_size=options.vocab_size, sample_lines=options.sample_lines)
+    start = time.monotonic()
+    recipe = recipe_of(train, learnt, options)
+    preprocess, worker = peaks(run_prepare, recipe, out, options.workers)
+    seconds = time.monotonic() - start
+    reading, _ = peaks(read_all, out)
+    start = time.monotonic()
+    opening, _ = peaks(open_and_plan, out)
+    opening_seconds = time.monotonic() - start
+    counts = read_manifest(out, FORMAT, VERSION)["counts"]["train"]
     num_tokens = counts["source"]["tokens"] + counts["target"]["tokens"]
-    return PreprocessRecipe(corpus=recipe.corpus, vocabulary=given), num_tokens
+    num_bytes = sum(path.stat().st_size for path in out.glob("train.*"))
+    return Growth(
+        pairs=num_pairs,
+        seconds=seconds,
+        preprocess=preprocess,
+        worker=worker,
+        reading=reading,
+        opening_seconds=opening_seconds,
+        opening=opening,
+        bytes_per_token=num_bytes / num_tokens,
+    )
+
+
+def speeds(
+    train: Path, out: Path, num_pairs: int, options: argparse.Namespace
+) -> dict[str, list[float]]:
+    """Return the lines per second of each contender, process start counted, by round."""
+    model = str(out / "codec" / "shared.model")
+    given = VocabularyConfig(source_vocabulary=model, target_vocabulary=model)
+    recipe, again = recipe_of(train, given, options), out.parent / "again"
+    contenders: dict[str, Callable[[], object]] = {
+        "nmtkit, one process": partial(peaks, run_prepare, recipe, again, 1),
+        f"nmtkit, {options.workers} workers": partial(
+            peaks, run_prepare, recipe, again, options.workers
+        ),
+        "SentencePiece alone": partial(peaks, run_sentencepiece, recipe),
+    }
+    rates: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(options.rounds):
+        for name, run in contenders.items():
+            start = time.monotonic()
+            run()
+            rates[name].append(2 * num_pairs / (time.monotonic() - start))
+    return rates
+
+
+def recipe_of(
+    train: Path, vocabulary: VocabularyConfig, options: argparse.Namespace
+) -> PreprocessRecipe:
+    """Return the recipe of a corpus."""
+    return PreprocessRecipe(
+        corpus=CorpusConfig(
+            source_lang=options.source_lang,
+            target_lang=options.target_lang,
+            train=(str(train),),
+            valid=(options.valid,),
+        ),
+        vocabulary=vocabulary,
+    )
+
+
+def write_copies(train: Path, times: int, options: argparse.Namespace) -> int:
+    """Write numbered copies of a corpus; return the number of pairs."""
+    languages = (options.source_lang, options.target_lang)
+    source_path, target_path = (resolve(options.train, language) for language in languages)
+    num_pairs = 0
+    with (
+        Path(f"{train}.{languages[0]}").open("w") as source,
+        Path(f"{train}.{languages[1]}").open("w") as target,
+    ):
+        for number in range(times):
+            for source_line, target_line in read_pair(source_path, target_path):
+                source.write(f"{source_line} {number}\n")
+                target.write(f"{target_line} {number}\n")
+                num_pairs += 1
+        if options.long_line:
+            for _ in range(options.long_line):
+                source.write("word word " * (2**20 // 10))
+            source.write("\n")
+            target.write("word\n")
+            num_pairs += 1
+    return num_pairs
 
 
 def run_prepare(recipe: PreprocessRecipe, out: Path, workers: int) -> None:
-    """Preprocess the text."""
-    prepare(recipe, out, workers, True, SILENT)
+    """Preprocess silently."""
+    prepare(recipe, out, workers=workers, overwrite=True, reporter=SILENT)
 
 
 def run_sentencepiece(recipe: PreprocessRecipe) -> None:
@@ -142,17 +193,22 @@ def run_sentencepiece(recipe: PreprocessRecipe) -> None:
             model.encode(line)
 
 
-def measure(run: Callable[[], Any]) -> Times:
-    """Run a function in a new process and time it."""
-    process = get_context("spawn").Process(target=run)
-    start, used_before = time.monotonic(), getrusage(RUSAGE_CHILDREN)
-    process.start()
-    process.join()
-    if process.exitcode:
-        raise SystemExit(f"a contender failed with exit code {process.exitcode}")
-    elapsed, used = time.monotonic() - start, getrusage(RUSAGE_CHILDREN)
-    processor = used.ru_utime + used.ru_stime - used_before.ru_utime - used_before.ru_stime
-    return Times(elapsed, processor)
+def open_and_plan(out: Path) -> None:
+    """Open a dataset, and plan the first shard of its first epoch."""
+    dataset = Dataset.open(out)
+    check_budget(dataset.train, UPDATE_TOKENS)
+    assert next(Sampler(dataset.train, UPDATE_TOKENS, seed=1).updates(Position(0, 0, 0)))
+
+
+def read_all(out: Path) -> None:
+    """Open a dataset and read every pair."""
+    dataset = Dataset.open(out)
+    num_tokens = 0
+    for pairs in chain(dataset.train, [dataset.valid]):
+        for side in (pairs.source, pairs.target):
+            assert int(side.lengths().sum()) == sum(side[i].size for i in range(len(side)))
+            num_tokens += side.ids.size
+    assert num_tokens
 
 
 if __name__ == "__main__":

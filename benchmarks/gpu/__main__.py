@@ -21,7 +21,6 @@ from benchmarks.gpu.workload import open_device
 PARTS = {
     "budgets": 2.0,
     "updates": 11.0,
-    "attention": 3.0,
     "decoding": 7.0,
     "limits": 4.0,
     "ranks": 3.0,

@@ -1,8 +1,7 @@
 """Findings about parallel text: what makes training fail or evaluation wrong, and how to fix it.
 
 Each check looks at the facts about a sample of a text (`Evidence`), and reports a share above a
-threshold. The thresholds were chosen on one corpus; `benchmarks/data_audit.py` measures them on
-others.
+threshold. The thresholds were chosen on one corpus; docs/experiments.md has trials on others.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -11,7 +11,6 @@ MIN_LINES = 40  # smaller modules may be tested through those that use them
 ROOTS = {
     "nmtkit": "tests/unit",
     "nmtkit_cli": "tests/unit/cli",
-    "benchmarks": "tests/unit/benchmarks",
     "examples": "tests/unit/examples",
 }
 TESTED_ELSEWHERE = {

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from benchmarks.gpu import __main__ as runner
-from benchmarks.gpu import attention, budgets, decoding, limits, ranks, updates
+from benchmarks.gpu import budgets, decoding, limits, ranks, updates
 from tests.recipes import ROOT
 
 pytestmark = pytest.mark.thorough
@@ -18,7 +18,6 @@ pytestmark = pytest.mark.thorough
 MAINS = {
     "budgets": budgets.main,
     "updates": updates.main,
-    "attention": attention.main,
     "decoding": decoding.main,
     "limits": limits.main,
     "ranks": ranks.main,
@@ -118,15 +117,6 @@ def test_a_count_above_its_budget_is_named(
         "benchmarks.gpu.budgets: exceeded: update, float32: 1105 launches, at most 1100"
     )
     assert "update, bfloat16" in capsys.readouterr().out
-
-
-def test_attention_is_the_same_by_any_kernel(tables: dict[str, Rows]) -> None:
-    rows = tables["attention"]
-    assert columns(rows) == ["way", "length", "forward_ms", "both_ms", "error", "equal_bits"]
-    assert {row["way"] for row in rows} == {"torch's choice, mask", "plain products"}
-    for row in rows:
-        assert 0 < row["error"] < BFLOAT16_STEP
-        assert row["equal_bits"]
 
 
 def test_searches_take_one_step_per_token(tables: dict[str, Rows]) -> None:

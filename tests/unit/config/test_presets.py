@@ -7,7 +7,7 @@ from nmtkit.reporting.paper import TABLE_3
 
 # Settings that table 3 of the paper does not give: they do not describe the model or its training.
 SCHEDULE = {"max_updates", "save_every", "validate_every", "keep"}
-UPDATES_IN_HALF_AN_HOUR = 4500  # of `small` on two cores; benchmarks/README.md
+UPDATES_IN_HALF_AN_HOUR = 4500  # of `small` on two cores; docs/experiments.md
 
 
 @pytest.mark.parametrize("name", PRESETS)

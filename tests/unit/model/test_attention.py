@@ -264,3 +264,19 @@ def test_other_sentences_have_no_influence_on_a_gradient() -> None:
         (gradient,) = torch.autograd.grad(last, leaf, retain_graph=True)
         touched = [bool((part != 0).any()) for part in gradient.split(sizes)]
         assert touched == [False, False, False, True]
+
+
+@pytest.mark.parametrize(("window", "num_layers"), [(0, 1), (8, 8)])
+def test_layers_from_end_to_end_are_the_length_over_the_neighbourhood(
+    window: int, num_layers: int
+) -> None:
+    length = 33  # 32 / (8 // 2) layers; a gradient is exactly 0 where there is no path
+    layer = randomize(SelfAttention(MODEL_SIZE, HEADS, 2, 2, 0.0, window))
+    reached = []
+    for depth in (num_layers - 1, num_layers):
+        inputs = outputs = random_values([length])
+        for _ in range(depth):
+            outputs = layer(outputs, Layout([length], CPU), is_causal=False)
+        (gradient,) = torch.autograd.grad(outputs[-1].sum(), inputs)
+        reached.append(bool((gradient[0] != 0).any()))
+    assert reached == [False, True]

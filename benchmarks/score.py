@@ -1,6 +1,6 @@
 """Speed of scoring trees: by the library, and by the whole command including its start.
 
-python -m benchmarks.brackets --gold GOLD --parsed PARSED
+python -m benchmarks.score --gold GOLD --parsed PARSED
 """
 
 import argparse
