@@ -19,6 +19,7 @@ from nmtkit.storage.model_description import FORMAT, line_of_descent
 from nmtkit.storage.model_folder import LoadedModel, read_model, write_model
 from nmtkit.storage.run_folder import find_model
 from nmtkit.text.codec import TextCodec
+from nmtkit.text.language_symbols import symbols_for
 
 VERSION = 1
 
@@ -104,10 +105,11 @@ def export(
         lines.append(
             "alignments differ from nmtkit's, because other libraries do not read the whole target"
         )
-    if symbols := loaded.codec.symbols:
+    codec = loaded.codec
+    if symbols := codec.symbols or [symbols_for(codec, "", one) for one in codec.target_langs]:
         lines.append(
-            f"write the language symbols, such as {symbols[0]}, and a space before each source "
-            "line: the vocabulary has them, and the other library does not add them"
+            f"each source line has to begin with its language symbols, such as {symbols[0]}, as "
+            "tokens of their own: the vocabulary has them, and the other library does not add them"
         )
     for line in lines:
         report(line)

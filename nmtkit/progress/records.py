@@ -222,6 +222,7 @@ class SessionRecord:
         threads: CPU threads per rank.
         ranks: processes that train together, one per device.
         nmtkit, torch, python: versions.
+        directions: training pairs per epoch of each of several directions, on average.
     """
 
     event: ClassVar[str] = "session"
@@ -236,6 +237,7 @@ class SessionRecord:
     nmtkit: str
     torch: str
     python: str
+    directions: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
 
 Record = TrainingRecord | ValidationRecord | SkippedRecord | SessionRecord

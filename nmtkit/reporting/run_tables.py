@@ -473,6 +473,12 @@ def _software(session: SessionRecord) -> str:
     return f"nmtkit {session.nmtkit}, PyTorch {session.torch}, Python {session.python}"
 
 
+def _seen(session: SessionRecord) -> str:
+    """Return how often each of several directions is seen."""
+    total, pairs = math.fsum(session.directions.values()), session.directions.items()
+    return ", ".join(f"{name} {number:,.0f} ({number / total:.1%})" for name, number in pairs)
+
+
 _PROPERTIES: dict[str, Callable[[Run], str]] = {
     "started": _started,
     "device": _of_sessions(_device),
@@ -481,6 +487,7 @@ _PROPERTIES: dict[str, Callable[[Run], str]] = {
     "dataset": _of_sessions(lambda session: session.data),
     "fingerprint of the dataset": lambda run: (run.dataset or "")[:_SHOWN_DIGITS],
     "languages": lambda run: run.languages or "",
+    "pairs per epoch": _of_sessions(_seen),
     "validation pairs": lambda run: f"{run.validation_pairs:,}" if run.validation_pairs else "",
     "parameters": lambda run: f"{run.num_parameters:,}" if run.num_parameters else "",
 }

@@ -28,6 +28,7 @@ from nmtkit.data.languages import language_identifier
 from nmtkit.data.sampler import (
     check_budget,
     describe_directions,
+    direction_pairs,
     epoch_tokens,
     with_temperature,
 )
@@ -129,7 +130,7 @@ def train(
                 ranks.run_on_first(lambda: _report_complete(folder, progress, history, reporter))
                 ranks.run_on_first(lambda: folder.write_recipe(recipe))
                 return
-            session = describe_session(progress.update, data_dir, device, ranks)
+            session = describe_session(progress.update, dataset, device, ranks)
             context = RunContext(
                 recipe=recipe,
                 dataset=dataset,
@@ -454,13 +455,13 @@ def announce(trainer: Trainer) -> None:
 
 
 def describe_session(
-    update: int, data_dir: Path, device: torch.device, ranks: Ranks
+    update: int, dataset: Dataset, device: torch.device, ranks: Ranks
 ) -> SessionRecord:
     """Describe when, on what and with what a session starts after an update."""
     return SessionRecord(
         update=update,
         started=datetime.now(UTC).isoformat(timespec="seconds"),
-        data=str(data_dir),
+        data=str(dataset.folder),
         device=device_name(device),
         processor=processor_name(),
         threads=torch.get_num_threads(),
@@ -468,6 +469,7 @@ def describe_session(
         nmtkit=__version__,
         torch=torch.__version__,
         python=platform.python_version(),
+        directions=direction_pairs(dataset) if dataset.directions else {},
     )
 
 

@@ -19,9 +19,12 @@ from nmtkit.interop.parity import NUM_POSITIONS, Pair, Peer, own_scores
 from nmtkit.storage.manifest import load
 from nmtkit.storage.model_folder import LoadedModel, read_model
 from nmtkit.text.codec import TextCodec
+from nmtkit.text.marian import MarianVocabulary
+from nmtkit.text.subword import Subword
 from nmtkit_cli.command_line import run
 from nmtkit_cli.export import command as export_command
 from tests.conversions import (
+    LINES,
     scores,
     shared_codec,
     write_marian,
@@ -90,6 +93,31 @@ def test_an_export_says_that_other_libraries_do_not_read_the_whole_target(
     use_peer(monkeypatch, 0.0)
     export(tmp_path / "own", "marian", tmp_path / "out", overwrite=False, report=reported.append)
     assert ["whole target" in line for line in reported] == [False, True, False]
+
+
+def test_an_export_has_the_language_symbols_and_says_what_they_need(
+    tmp_path: Path, reported: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = Subword.train(LINES, "bpe", 290, "x", ("<2de>", "<2nl>"))
+    codec = TextCodec("en", "mul", words, words, is_shared=True)
+    codec = codec.with_directions(["en-de", "en-nl"], has_source_symbols=False)
+    own, out, again = (tmp_path / name for name in ("own", "out", "again"))
+    write_random_model(own, codec, {"activation": "silu"})
+    use_peer(monkeypatch, 0.0)
+    export(own, "marian", out, overwrite=False, report=reported.append)
+    assert ["<2de>" in line for line in reported] == [False, True, False]
+    source = read(out).codec.source
+    for line in ("<2nl> the cat", "<2de> dogs"):
+        pieces = [[one.piece(i) for i in one.encode(line)] for one in (source, words)]
+        assert pieces[0] == pieces[1]
+        assert line.startswith(pieces[0][0].strip("\u2581"))
+    entries = [*map(source.piece, range(source.size)), ">>fra<<"]
+    imported = MarianVocabulary(words.data, entries, "x")
+    codec = TextCodec("en", "fr", imported, imported, is_shared=True)
+    write_random_model(again, codec, {"activation": "silu"})
+    reported.clear()
+    export(again, "marian", tmp_path / "other", overwrite=False, report=reported.append)
+    assert [">>fra<<" in line for line in reported] == [False, True, False]
 
 
 @pytest.mark.parametrize("difference", [0.0, 2e-3])

@@ -1,5 +1,6 @@
 """Training on several directions: how often each is seen, and the same after a resume."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,8 @@ def test_a_report_has_the_average_and_each_direction(directions: Path, tmp_path:
     text = "\n".join(markdown_of(report_on(read_runs([tmp_path / "run"]), with_paper=False)))
     for label in ("BLEU", "BLEU en-de", "chrF2 en-nl", "nll en-de"):
         assert f" {label} |" in text
+    (seen,) = re.findall(r"\| pairs per epoch +\| (.*?) *\|", text)
+    assert seen == "en-de 10 (43.5%), en-nl 10 (43.5%), nl-en 3 (13.0%)"
 
 
 def test_a_new_language_begins_with_the_model_and_the_old_ones_are_measured_before(
