@@ -23,6 +23,7 @@ from nmtkit.text.codec import TextCodec, Vocabulary
 from nmtkit.text.corpus import Chunk, LinkedLine, Pair
 from nmtkit.text.lines import TOO_LONG
 from nmtkit.text.links import Link, check_links, links_of_pieces, parse_links, words_of_pieces
+from nmtkit.text.marks import links_of_marks
 from nmtkit.text.words import words_of
 
 _REMEDY = "run with fewer workers [--workers]"
@@ -139,8 +140,9 @@ class Encoder:
         marks = self._marked_lines.source_marks, self._marked_lines.target_marks
         both = zip(marks, marked, strict=True)
         places = [[*own.places_of_text(ids)] for own, ids in both]
-        moved = [(places[0][one], places[1][other]) for one, other in links]
-        return *marked, moved, False
+        moved = {(places[0][one], places[1][other]) for one, other in links}
+        moved |= {*links_of_marks(marked, marks)} if links else set()
+        return *marked, sorted(moved, key=lambda link: link[::-1]), False
 
     def _links(
         self, line: LinkedLine, pair: Pair, ids: tuple[Sequence[int], Sequence[int]]

@@ -22,7 +22,7 @@ from typing import Protocol
 
 from nmtkit.spans.placeholders import find_placeholders
 from nmtkit.text.links import Link, Spelling
-from nmtkit.text.marks import Marks, is_marked
+from nmtkit.text.marks import Marks, is_marked, links_of_marks
 from nmtkit.text.subword import SPACE_SYMBOL
 from nmtkit.text.words import word_and_punctuation_spans
 
@@ -195,7 +195,6 @@ class Annotator:
         self._vocabularies = source, target
         self._marks = source.marks, target.marks
         self._num_marks = min(map(len, self._marks))
-        self._twins = dict(zip(target.marks.numbered, source.marks.numbered, strict=False))
         self._spaces = [space_of(one) for one in self._vocabularies]
 
     def annotate(
@@ -278,10 +277,7 @@ class Annotator:
             written.append(new)
             places.append(new_places)
         links = {(places[0][source], places[1][target]) for source, target in pair.links}
-        # A mark is linked to the same mark, so that an alignment head learns where it is.
-        place_of = {index: place for place, index in enumerate(written[0])}
-        of_marks = ((self._twins[one], n) for n, one in enumerate(written[1]) if one in self._twins)
-        links |= {(place_of[mark], place) for mark, place in of_marks}
+        links |= {*links_of_marks((written[0], written[1]), self._marks)}
         return LinkedPair(written[0], written[1], sorted(links, key=lambda link: link[::-1]))
 
 

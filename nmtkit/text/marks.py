@@ -82,5 +82,21 @@ def is_marked(ids: Collection[int], marks: Marks | None) -> bool:
     return marks is not None and not marks.ids.isdisjoint(ids)
 
 
+def links_of_marks(
+    pair: tuple[Sequence[int], Sequence[int]], marks: tuple[Marks, Marks]
+) -> Iterator[tuple[int, int]]:
+    """Yield the places of each mark in both ids of a pair, so that an alignment head learns them.
+
+    Args:
+        pair: source and target ids.
+        marks: those of the source and the target vocabulary.
+    """
+    place_of = {index: place for place, index in enumerate(pair[0])}
+    twins = dict(zip(marks[1].numbered, marks[0].numbered, strict=False))
+    for place, index in enumerate(pair[1]):
+        if (twin := twins.get(index)) in place_of:
+            yield place_of[twin], place
+
+
 def _names(number: int) -> tuple[str, str, str]:
     return f"<mark:{number}>", f"</mark:{number}>", f"<mark:{number}/>"
