@@ -44,14 +44,14 @@ def test_tags_of_both_sides_become_marks(tmp_path: Path) -> None:
     dataset = Dataset.open(tmp_path / "data")
     (shard,) = dataset.train
     vocabulary = dataset.codec.source
+    assert (marks := vocabulary.marks)
     found = []
     for index in range(len(shard)):
         sides = [[*side[index].tolist()][:-1] for side in (shard.source, shard.target)]
         texts = []
         for ids in sides:
-            assert vocabulary.marks
             pieces = [
-                vocabulary.piece(one) if one in vocabulary.marks.ids else text
+                vocabulary.piece(one) if one in marks.ids else text
                 for one, text in zip(ids, vocabulary.texts(ids), strict=True)
             ]
             texts.append("".join("".join(pieces).split()))
@@ -61,9 +61,9 @@ def test_tags_of_both_sides_become_marks(tmp_path: Path) -> None:
         linked = {(vocabulary.texts(sides[0])[s], vocabulary.texts(sides[1])[t]) for s, t in own}
         texts_of_links = [(one.strip().upper(), other.strip()) for one, other in linked]
         assert all(one == other for one, other in texts_of_links if one and other)
-        marks = [(sides[0][s], sides[1][t]) for s, t in own if sides[1][t] in vocabulary.marks.ids]
-        assert all(one == other for one, other in marks)
-        assert len(marks) == (sum(one in vocabulary.marks.ids for one in sides[1]) if own else 0)
+        of_marks = [(sides[0][s], sides[1][t]) for s, t in own if sides[1][t] in marks.ids]
+        assert all(one == other for one, other in of_marks)
+        assert len(of_marks) == (sum(one in marks.ids for one in sides[1]) if own else 0)
     assert sorted(found) == sorted(MARKED)
     assert [one for one in messages if "no marks" in one] == [
         "warning: 1 pairs have no marks: their tags differ, or are too many"
