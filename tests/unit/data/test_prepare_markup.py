@@ -44,7 +44,8 @@ def test_tags_of_both_sides_become_marks(tmp_path: Path) -> None:
     dataset = Dataset.open(tmp_path / "data")
     (shard,) = dataset.train
     vocabulary = dataset.codec.source
-    assert (marks := vocabulary.marks)
+    marks = vocabulary.marks
+    assert marks
     found = []
     for index in range(len(shard)):
         sides = [[*side[index].tolist()][:-1] for side in (shard.source, shard.target)]

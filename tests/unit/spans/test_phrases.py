@@ -153,7 +153,8 @@ def test_a_length_that_cannot_hold_a_phrase_leaves_no_translation() -> None:
 
 def test_a_phrase_touches_a_placeholder_but_no_tag() -> None:
     vocabulary = Subword.train(["the mouse ran", "a cat saw it"], "bpe", 290, "en").with_marks(2)
-    assert (marks := vocabulary.marks)
+    marks = vocabulary.marks
+    assert marks
     edges = WordEdges.of(vocabulary)
     for flags in (edges.begins_inside, edges.ends_inside):
         assert flags[[*marks.empties]].all()
