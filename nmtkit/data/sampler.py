@@ -8,7 +8,6 @@ import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,33 +23,6 @@ _WEIGHT_UNIT = 1_000_000
 
 _FIRST_PAIRS = 1024
 """Pairs checked first; they nearly always suffice to show that an epoch uses a shard."""
-
-
-class HasLengths(Protocol):
-    """One side of a shard."""
-
-    def lengths(self) -> Lengths:
-        """Return the lengths (pairs,) in tokens, including end symbols."""
-        ...
-
-
-class Shard(Protocol):
-    """The properties of a shard that the sampler uses; `nmtkit.data.binary.Pairs` has them."""
-
-    @property
-    def source(self) -> HasLengths:
-        """The source side."""
-        ...
-
-    @property
-    def target(self) -> HasLengths:
-        """The target side."""
-        ...
-
-    @property
-    def weight_runs(self) -> Sequence[tuple[int, float]]:
-        """Run-length encoded weights: number of pairs, and their occurrences per epoch."""
-        ...
 
 
 def with_temperature(dataset: Dataset, temperature: float) -> Dataset:
@@ -162,7 +134,7 @@ class Update:
 class Sampler:
     """Plans the updates of every epoch; holds the lengths of one shard at a time."""
 
-    def __init__(self, shards: Sequence[Shard], update_tokens: int, seed: int) -> None:
+    def __init__(self, shards: Sequence[Pairs], update_tokens: int, seed: int) -> None:
         """Store the settings of the sequence of updates.
 
         Args:
@@ -282,7 +254,7 @@ def batch_by_length(source: Lengths, target: Lengths, max_tokens: int) -> list[I
     return batches
 
 
-def check_budget(shards: Sequence[Shard], update_tokens: int) -> None:
+def check_budget(shards: Sequence[Pairs], update_tokens: int) -> None:
     """Raise ConfigError with the longest pair if it does not fit into an update."""
     longest = 0
     for number, shard in enumerate(shards):
@@ -300,7 +272,7 @@ def check_budget(shards: Sequence[Shard], update_tokens: int) -> None:
         )
 
 
-def _lengths(shard: Shard) -> tuple[Lengths, Lengths]:
+def _lengths(shard: Pairs) -> tuple[Lengths, Lengths]:
     return shard.source.lengths(), shard.target.lengths()
 
 

@@ -1,6 +1,5 @@
 import tracemalloc
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import overload
 
@@ -10,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nmtkit.data.binary import Indices
+from nmtkit.data.binary import Indices, Pairs, Side
 from nmtkit.data.sampler import Position, Sampler, Update, batch_by_length, check_budget
 from nmtkit.errors import ConfigError
 from tests.messages import refuses
@@ -20,43 +19,38 @@ LONGEST = 12
 """Longest side of the pairs that Hypothesis draws; the smallest budget that always works."""
 
 
-@dataclass(frozen=True)
-class FakeSide:
-    values: NDArray[np.uint16]
+class FakeSide(Side):
+    """Sequences without ids."""
 
-    def lengths(self) -> NDArray[np.uint16]:
-        return self.values
+    def __init__(self, lengths: NDArray[np.integer]) -> None:
+        self._lengths = lengths.astype(np.uint32)
 
-
-@dataclass(frozen=True)
-class FakeShard:
-    source: FakeSide
-    target: FakeSide
-    weight_runs: tuple[tuple[int, float], ...]
+    def lengths(self) -> NDArray[np.uint32]:
+        return self._lengths
 
     def __len__(self) -> int:
-        return len(self.source.values)
+        return len(self._lengths)
 
 
-def make_shard(lengths: Sequence[tuple[int, int]]) -> FakeShard:
+def make_shard(lengths: Sequence[tuple[int, int]]) -> Pairs:
     return weighted_shard([(lengths, 1.0)])
 
 
-def weighted_shard(corpora: Sequence[tuple[Sequence[tuple[int, int]], float]]) -> FakeShard:
+def weighted_shard(corpora: Sequence[tuple[Sequence[tuple[int, int]], float]]) -> Pairs:
     """Make a shard of the pairs of several corpora, each with its weight."""
     lengths = [pair for pairs, _ in corpora for pair in pairs]
     values = np.array(lengths, dtype=np.uint16).reshape(-1, 2)
     sizes = tuple((len(pairs), weight) for pairs, weight in corpora)
-    return FakeShard(FakeSide(values[:, 0]), FakeSide(values[:, 1]), sizes)
+    return Pairs(FakeSide(values[:, 0]), FakeSide(values[:, 1]), sizes)
 
 
-def random_shard(num_pairs: int, seed: int) -> FakeShard:
+def random_shard(num_pairs: int, seed: int) -> Pairs:
     """Lengths as in real text: log-normal, sides correlated, at most 250."""
     generator = np.random.default_rng(seed)
     source = np.clip(np.rint(generator.lognormal(3.0, 0.6, num_pairs)), 1, 250)
     target = np.clip(np.rint(source * generator.lognormal(0, 0.2, num_pairs)), 1, 250)
     sides = [FakeSide(side.astype(np.uint16)) for side in (source, target)]
-    return FakeShard(sides[0], sides[1], ((num_pairs, 1.0),))
+    return Pairs(sides[0], sides[1], ((num_pairs, 1.0),))
 
 
 pair_lengths = st.tuples(st.integers(1, LONGEST), st.integers(1, LONGEST))
@@ -82,7 +76,7 @@ def contents(updates: Sequence[tuple[Position, Update]]) -> list[tuple[Position,
 
 @given(corpora, budgets, seeds, st.integers(0, 3))
 def test_every_pair_is_seen_once_per_epoch(
-    corpus: list[FakeShard], budget: int, seed: int, epoch: int
+    corpus: list[Pairs], budget: int, seed: int, epoch: int
 ) -> None:
     seen = [
         (update.shard, int(pair))
@@ -95,12 +89,12 @@ def test_every_pair_is_seen_once_per_epoch(
 
 @given(corpora, budgets, seeds)
 def test_no_update_is_empty_or_exceeds_a_budget_and_its_counts_are_true(
-    corpus: list[FakeShard], budget: int, seed: int
+    corpus: list[Pairs], budget: int, seed: int
 ) -> None:
     for _, update in one_epoch(Sampler(corpus, budget, seed), 0):
         shard = corpus[update.shard]
-        num_source = sum(int(shard.source.values[pair]) for pair in update.pairs)
-        num_target = sum(int(shard.target.values[pair]) for pair in update.pairs)
+        num_source = sum(int(shard.source.lengths()[pair]) for pair in update.pairs)
+        num_target = sum(int(shard.target.lengths()[pair]) for pair in update.pairs)
         assert len(update.pairs) > 0
         assert (update.num_source_tokens, update.num_target_tokens) == (num_source, num_target)
         assert max(num_source, num_target) <= budget
@@ -108,7 +102,7 @@ def test_no_update_is_empty_or_exceeds_a_budget_and_its_counts_are_true(
 
 @given(corpora, budgets, seeds)
 def test_resuming_at_any_position_gives_the_uninterrupted_updates(
-    corpus: list[FakeShard], budget: int, seed: int
+    corpus: list[Pairs], budget: int, seed: int
 ) -> None:
     uninterrupted = contents(one_epoch(Sampler(corpus, budget, seed), 0))
     uninterrupted += contents(one_epoch(Sampler(corpus, budget, seed), 1))
@@ -120,7 +114,7 @@ def test_resuming_at_any_position_gives_the_uninterrupted_updates(
 
 @given(corpora, budgets, seeds)
 def test_positions_increase_and_an_epoch_ends_after_its_last_update(
-    corpus: list[FakeShard], budget: int, seed: int
+    corpus: list[Pairs], budget: int, seed: int
 ) -> None:
     sampler = Sampler(corpus, budget, seed)
     positions = [START] + [position for position, _ in one_epoch(sampler, 0)]
@@ -133,7 +127,7 @@ def test_positions_increase_and_an_epoch_ends_after_its_last_update(
 
 @given(shards, shards, budgets, seeds, st.integers(0, 5))
 def test_a_plan_depends_only_on_seed_epoch_shard_and_lengths(
-    shard: FakeShard, other: FakeShard, budget: int, seed: int, epoch: int
+    shard: Pairs, other: Pairs, budget: int, seed: int, epoch: int
 ) -> None:
     fresh = Sampler([other, shard], budget, seed).plan(epoch, 1)
     used = Sampler([shard, shard, other], budget, seed)
@@ -173,7 +167,7 @@ def test_each_epoch_has_another_order_of_shards() -> None:
 
 def test_updates_have_pairs_of_similar_lengths() -> None:
     shard = random_shard(20_000, 1)
-    target = shard.target.values.astype(int)
+    target = shard.target.lengths().astype(int)
     spreads = [np.ptp(target[u]) for u in Sampler([shard], 4000, 1).plan(0, 0)]
     generator = np.random.default_rng(0)
     at_random = [
@@ -184,7 +178,7 @@ def test_updates_have_pairs_of_similar_lengths() -> None:
 
 def test_updates_are_in_random_order_of_length() -> None:
     shard = random_shard(20_000, 1)
-    means = [shard.target.values[u].mean() for u in Sampler([shard], 4000, 1).plan(0, 0)]
+    means = [shard.target.lengths()[u].mean() for u in Sampler([shard], 4000, 1).plan(0, 0)]
     correlation = np.corrcoef(means, np.arange(len(means)))[0, 1]
     # About 110 updates: a correlation of 0.4 is four standard deviations.
     assert abs(correlation) < 0.4
@@ -199,7 +193,7 @@ def test_updates_are_nearly_full() -> None:
 def test_pairs_of_an_update_are_sorted_by_length() -> None:
     shard = random_shard(1000, 1)
     for pairs in Sampler([shard], 700, 1).plan(0, 0):
-        keys = list(zip(shard.target.values[pairs], shard.source.values[pairs], strict=True))
+        keys = list(zip(shard.target.lengths()[pairs], shard.source.lengths()[pairs], strict=True))
         assert keys == sorted(keys)
 
 
@@ -254,8 +248,8 @@ def test_empty_shards_are_skipped() -> None:
 
 
 @given(corpora)
-def test_the_smallest_budget_is_the_longest_side(corpus: list[FakeShard]) -> None:
-    sides = [side.values for shard in corpus for side in (shard.source, shard.target)]
+def test_the_smallest_budget_is_the_longest_side(corpus: list[Pairs]) -> None:
+    sides = [side.lengths() for shard in corpus for side in (shard.source, shard.target)]
     longest = int(np.concatenate(sides).max())
     check_budget(corpus, longest)
     with refuses(ConfigError, f"update; --update-tokens {longest} --max-length"):
@@ -268,7 +262,7 @@ def test_budget_error_names_the_longest_pair_and_the_option() -> None:
         check_budget(corpus, 10)
 
 
-class ThousandMillion(Sequence[FakeShard]):
+class ThousandMillion(Sequence[Pairs]):
     """1000 million pairs in shards of the usual size; lengths exist only while they are used."""
 
     num_pairs = 262_144
@@ -277,15 +271,15 @@ class ThousandMillion(Sequence[FakeShard]):
         return 3815
 
     @overload
-    def __getitem__(self, number: int) -> FakeShard: ...
+    def __getitem__(self, number: int) -> Pairs: ...
     @overload
-    def __getitem__(self, number: slice) -> list[FakeShard]: ...
-    def __getitem__(self, number: int | slice) -> FakeShard | list[FakeShard]:
+    def __getitem__(self, number: slice) -> list[Pairs]: ...
+    def __getitem__(self, number: int | slice) -> Pairs | list[Pairs]:
         assert isinstance(number, int)
         if number >= len(self):
             raise IndexError(number)
-        lengths = np.broadcast_to(np.uint16(25), self.num_pairs)
-        return FakeShard(FakeSide(lengths), FakeSide(lengths), ((self.num_pairs, 1.0),))
+        lengths = np.full(self.num_pairs, 25)
+        return Pairs(FakeSide(lengths), FakeSide(lengths), ((self.num_pairs, 1.0),))
 
 
 def test_memory_is_bounded_by_one_shard() -> None:

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmtkit.data.binary import Pairs
 from nmtkit.data.sampler import Position, Sampler, Update
-from tests.unit.data.test_sampler import FakeShard, make_shard, pair_lengths, weighted_shard
+from tests.unit.data.test_sampler import make_shard, pair_lengths, weighted_shard
 
 START = Position(0, 0, 0)
 NUM_EPOCHS = 4
@@ -20,7 +21,7 @@ SHARDS = st.lists(
     st.lists(st.lists(pair_lengths, max_size=6), min_size=2, max_size=2), min_size=1, max_size=3
 ).filter(lambda shards: any(any(corpora) for corpora in shards))
 
-Corpus = tuple[list[FakeShard], tuple[float, float]]
+Corpus = tuple[list[Pairs], tuple[float, float]]
 
 
 @st.composite

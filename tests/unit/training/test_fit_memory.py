@@ -1,7 +1,6 @@
 """Micro-batches are halved until the largest ones fit into a GPU."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +10,7 @@ import torch
 
 from nmtkit.config.training import ModelConfig, TrainingConfig
 from nmtkit.data.batch import Batch
+from nmtkit.data.binary import Pairs
 from nmtkit.data.sampler import Position, Sampler
 from nmtkit.errors import ResourceError
 from nmtkit.model.transformer import Transformer
@@ -26,32 +26,12 @@ from nmtkit.training.fit_memory import (
 from nmtkit.training.micro_batches import pairs_of
 from nmtkit.training.objective import Objective
 from tests.messages import refuses
+from tests.unit.data.test_sampler import FakeSide
 
 CPU = torch.device("cpu")
 MODEL = ModelConfig(encoder_layers=1, decoder_layers=1, model_size=8, feed_forward_size=8, heads=2)
 UPDATES = [np.array([(3, 4)] * 6), np.array([(2, 9), (5, 3)])]
 MEMORY = 1000
-
-
-@dataclass(frozen=True)
-class Side:
-    of_each: Lengths
-
-    def lengths(self) -> Lengths:
-        return self.of_each
-
-
-@dataclass(frozen=True)
-class Shard:
-    source: Side
-    target: Side
-
-    def __len__(self) -> int:
-        return len(self.source.of_each)
-
-    @property
-    def weight_runs(self) -> list[tuple[int, float]]:
-        return [(len(self), 1.0)]
 
 
 @pytest.fixture
@@ -72,8 +52,11 @@ def test_no_micro_batch_of_any_update_needs_more_than_those_that_are_tried(numbe
     lengths[1, 7] = (250, 9)  # among pairs of nine tokens, each is padded to 250
     lengths[0, 8] = (3, 200)
     empty = np.zeros((0, 2), dtype=np.int64)
-    shards = [Shard(Side(one[:, 0]), Side(one[:, 1])) for one in (*lengths, empty)]
-    largest = largest_updates(shards, 2000)  # type: ignore[arg-type]
+    shards = [
+        Pairs(FakeSide(one[:, 0]), FakeSide(one[:, 1]), ((len(one), 1.0),))
+        for one in (*lengths, empty)
+    ]
+    largest = largest_updates(shards, 2000)
     tried = [needs(largest_micro_batch(update, number)) for update in largest]
     for position, update in Sampler(shards, 2000, seed=3).updates(Position(0, 0, 0)):
         for j in range(min(number, len(update.pairs))):
