@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Self
 
 from nmtkit.errors import InterruptedByUserError, NmtkitError, StoppedError
@@ -166,13 +166,8 @@ class StopRequest:
         self._handling.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._handling.__exit__(kind, error, trace)
+    def __exit__(self, *_error: object) -> None:
+        self._handling.__exit__(None, None, None)  # it only undoes what it did
 
     @property
     def is_requested(self) -> bool:

@@ -186,16 +186,16 @@ def _make_moses_bleu(
 
 
 def _make_aer(info: MetricInfo, config: MetricsConfig) -> list[Metric]:
-    from nmtkit.evaluation.summed_metric import SummedMetric, describe
+    from nmtkit.evaluation.summed_metric import summed_metric
 
-    scorer = SummedMetric(info.label, partial(count_links, int(config.gold_base)), score_links)
-    metric = _text_metric(info, config, scorer, scorer)
-    return [replace(metric, marks={"base": config.gold_base, **metric.marks}, describe=describe)]
+    marks = {"base": config.gold_base, **marks_of_test_set(config)}
+    count = partial(count_links, int(config.gold_base))
+    return [summed_metric(info, info.label, count, score_links, marks)]
 
 
 def _make_command(name: str, command: str, config: MetricsConfig) -> Metric:
     """Make the metric of a program: the mean of its scores, which replace the lines of systems."""
-    from nmtkit.evaluation.summed_metric import SummedMetric
+    from nmtkit.evaluation.summed_metric import summed_metric
 
     def count(scores: Iterable[str], _references: Sequence[Sequence[str]]) -> Statistics:
         return [[float(score), 1.0] for score in scores]
@@ -204,14 +204,10 @@ def _make_command(name: str, command: str, config: MetricsConfig) -> Metric:
         total, num_lines = map(float, sums)
         return total / num_lines, "", {}
 
-    scorer = SummedMetric(name, count, mean)
-    metric = _text_metric(MetricInfo(label=name), config, scorer, scorer)
     digest = hashlib.sha256(command.encode("utf-8", "surrogateescape")).hexdigest()
-    return replace(
-        metric,
-        marks={"command": digest[:_HASH_DIGITS], **metric.marks},
-        replace=partial(_scored_by_command, name, command, {}),
-    )
+    marks = {"command": digest[:_HASH_DIGITS], **marks_of_test_set(config)}
+    metric = summed_metric(MetricInfo(label=name), name, count, mean, marks)
+    return replace(metric, replace=partial(_scored_by_command, name, command, {}))
 
 
 def _scored_by_command(

@@ -44,13 +44,8 @@ def summed_metric(
         scorer=scorer,
         line_scorer=scorer,
         marks=marks,
-        describe=describe,
+        describe=lambda score: (score.details, score.figures),
     )
-
-
-def describe(score: SummedScore) -> tuple[str, Mapping[str, Any]]:
-    """Return the details and figures of a score."""
-    return score.details, score.figures
 
 
 class SummedMetric(Metric):

@@ -196,11 +196,6 @@ def test_a_line_of_descent_has_a_line_per_ancestor(tmp_path: Path) -> None:
     ]
 
 
-def test_no_parents_are_random_weights(tmp_path: Path) -> None:
-    folder = model_with(tmp_path / "model", {"provenance": {**PROVENANCE, "parents": []}})
-    assert values(folder, "descends from") == ["no other model: trained from random weights"]
-
-
 @pytest.mark.parametrize(
     ("languages", "expected"),
     [({}, ""), ({"languages": "en-de"}, "en-de ")],

@@ -299,24 +299,6 @@ def test_a_resumed_run_is_the_uninterrupted_one(
     assert_same_tensors(whole, parts)
 
 
-@pytest.mark.parametrize("ema_decay", [0.0, 0.5])
-def test_a_restored_state_has_frozen_weights_without_moments(
-    ema_decay: float, subword_dataset: Dataset, tmp_path: Path
-) -> None:
-    trainer = started(recipe_of("encoder", ema_decay=ema_decay), subword_dataset, tmp_path)
-    state = trainer.train_state
-    assert trainer.update()
-    before, published = weights(state.model), weights(state.published)
-    tensors = {name: tensor.clone() for name, tensor in state.state_tensors().items()}
-    for parameter in (*state.model.parameters(), *state.published.parameters()):
-        parameter.data.zero_()
-    state.published.load_state_dict(published, strict=False)
-    state.restore(tensors)
-    assert_same_tensors(weights(state.model), before)
-    trained = before.keys() - frozen_names(state.model)
-    assert len(state.optimizer.state) == len(trained)
-
-
 def test_training_reports_what_is_frozen(subword_dataset: Dataset, tmp_path: Path) -> None:
     stream = io.StringIO()
     trainer_of(run_context(recipe_of("output"), subword_dataset, tmp_path, stream=stream))
