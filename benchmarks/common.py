@@ -20,6 +20,9 @@ from pathlib import Path
 from statistics import median
 
 OWN_NAME = "nmtkit"
+PEERS = {"marian": "Hugging Face Marian", "loop": "bare PyTorch loop"}
+"""Scripts of benchmarks/peers, and what they measure."""
+
 MIB = 1024
 """KiB per MiB; getrusage counts in KiB."""
 
@@ -73,19 +76,14 @@ def add_peer_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shape", choices=("small", "base", "big"), default="small")
     parser.add_argument("--rounds", type=int, default=5, help="runs of each contender")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--peers", type=Path, help="folder with the peers' scripts")
+    parser.add_argument("--peers", nargs="*", choices=PEERS, default=[], help="programs to compare")
     parser.add_argument("--peer-python", default=sys.executable, help="interpreter of the peers")
 
 
-def peer(
-    script: str, arguments: Sequence[object], options: argparse.Namespace, name: str = ""
-) -> list[Contender]:
-    """Return a peer as a contender; an empty list if its script is missing."""
-    if options.peers is None or not (options.peers / script).is_file():
-        print(f"{script} is left out: --peers has no such file", file=sys.stderr)
-        return []
-    command = [options.peer_python, str(options.peers / script), *map(str, arguments)]
-    return [Contender(name or script.removesuffix(".py"), command)]
+def peer(script: str, arguments: Sequence[object], options: argparse.Namespace) -> Contender:
+    """Return a peer as a contender."""
+    command = [options.peer_python, "-m", f"benchmarks.peers.{script}", *map(str, arguments)]
+    return Contender(PEERS[script], command)
 
 
 def module(name: str, arguments: Sequence[object]) -> list[str]:

@@ -1,7 +1,7 @@
 r"""Decoding speed of nmtkit and its peers: sentences per second and peak memory.
 
     python -m benchmarks.decode --shape small --save MODEL && nmtkit export MODEL ctranslate2 FOLDER
-    python -m benchmarks.decode --corpus CORPUS --shape small --peers PEERS --peer-python PYTHON \
+    python -m benchmarks.decode --corpus CORPUS --peers marian loop --peer-python PYTHON \
         --ctranslate2 FOLDER
     python -m benchmarks.decode --corpus CORPUS --shape small --peer-python PYTHON \
         --ctranslate2 FOLDER --precisions float32 --threads 1 --beam 1 --batch-sizes 1 8 32 128
@@ -95,17 +95,20 @@ def main() -> None:
 def contenders(options: argparse.Namespace, batch_size: int) -> list[Contender]:
     """List nmtkit in each precision and the available peers."""
     num_sentences = options.sentences if batch_size > 1 else options.sentences // SLOWER_ALONE
-    amounts = ["--n", num_sentences, "--bs", batch_size, "--len", options.length]
-    theirs = ["decode", "--shape", options.shape, "--data", options.corpus, *amounts]
+    theirs = ["decode", "--shape", options.shape, "--corpus", options.corpus]
+    theirs += ["--sentences", num_sentences, "--batch-size", batch_size]
+    theirs += ["--length", options.length, "--threads", options.threads]
     sizes = (num_sentences, batch_size, options.length)
     found = [own(options, precision, *sizes) for precision in options.precisions]
     if batch_size == 1 and options.compile:
         found += [compiled(own(options, precision, *sizes)) for precision in options.precisions]
     if options.ctranslate2:
         found += [ctranslate2_of(options, kind, *sizes) for kind in COMPUTE_TYPES]
-    found += peer("hf.py", theirs, options)
-    found += peer("floor.py", theirs, options)
-    return found + peer("floor.py", [*theirs, "--fullbf16"], options, "floor bfloat16")
+    found += [peer(name, theirs, options) for name in options.peers]
+    if "loop" in options.peers:
+        low = peer("loop", [*theirs, "--precision", "bfloat16"], options)
+        found.append(Contender(f"{low.name} bfloat16", low.command))
+    return found
 
 
 def own(

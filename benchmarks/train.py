@@ -1,7 +1,7 @@
 r"""Training speed of nmtkit, time of an update by part, and comparison with peers.
 
     python -m benchmarks.train
-    python -m benchmarks.train --corpus CORPUS --shape small --peers PEERS --peer-python PYTHON
+    python -m benchmarks.train --corpus CORPUS --peers marian loop --peer-python PYTHON
 
 CORPUS is a folder with train.src, train.tgt, valid.src and valid.tgt, which are segmented; the
 default is the corpus of the demo. Dropout 0.1, label smoothing 0.1, Adam, gradients clipped at
@@ -101,8 +101,9 @@ def contenders(options: argparse.Namespace, dataset: Path) -> list[Contender]:
     own = ["--one", dataset, "--shape", options.shape, "--threads", options.threads]
     own += ["--updates", options.updates, "--warm-up", options.warm_up]
     own += ["--update-tokens", options.update_tokens, "--device", options.device]
-    theirs = ["train", "--shape", options.shape, "--data", options.corpus]
-    theirs += ["--upd", options.updates, "--warm", options.warm_up]
+    theirs = ["train", "--shape", options.shape, "--corpus", options.corpus]
+    theirs += ["--updates", options.updates, "--warm-up", options.warm_up]
+    theirs += ["--threads", options.threads]
     return [
         *(
             Contender(
@@ -120,10 +121,7 @@ def peers(options: argparse.Namespace, theirs: list[object]) -> list[Contender]:
     if options.device != "cpu" or options.corpus is None:
         print("peers are left out: they need --device cpu and --corpus", file=sys.stderr)
         return []
-    return [
-        *peer("floor.py", [*theirs, "--ce", "chunk"], options),
-        *peer("hf.py", theirs, options),
-    ]
+    return [peer(name, theirs, options) for name in options.peers]
 
 
 def table(summaries: Sequence[Summary]) -> list[tuple[str, ...]]:
