@@ -89,7 +89,7 @@ class Finder:
         self._normalize = normalize
         self._kinds = config.placeholder_kinds
         self._patterns = compile_patterns(config.placeholder_pattern)
-        self._find_targets = target_finder(is_case_sensitive=config.glossary_case)
+        self._find_targets = target_finder(is_case_sensitive=True)
         self._glossary = None
         if config.glossary:
             path, is_case_sensitive = Path(config.glossary), config.glossary_case
@@ -153,7 +153,9 @@ class Finder:
         ordered = sorted(groups.items(), key=lambda group: (group[0][0], -len(group[0][1][0])))
         for (is_term, texts), indices in ordered:
             if is_term:
-                found = [(one.start, one.end) for one in self._find_targets(texts, text)]
+                # A sentence may begin with a term.
+                forms = (*texts, *(one[:1].upper() + one[1:] for one in texts))
+                found = [(one.start, one.end) for one in self._find_targets(forms, text)]
             else:
                 glued = zip(*(required[index].is_glued for index in indices), strict=True)
                 found = list(_occurrences(text, texts[0], *map(any, glued)))

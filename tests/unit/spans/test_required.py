@@ -49,5 +49,20 @@ def test_a_longer_text_is_found_before_one_within_it() -> None:
         assert not finder.in_translation(required[:1], other).is_met
 
 
+@pytest.mark.parametrize(
+    ("term", "text", "is_met"),
+    [
+        ("Generation", "Eine Generation ging.", True),
+        ("Generation", "Eine generation ging.", False),
+        ("iPhone", "Ein iphone.", False),
+        ("great", "Great news", True),  # a sentence may begin with it
+        ("great", "GREAT news", False),
+    ],
+)
+def test_a_term_is_written_as_in_the_glossary(term: str, text: str, is_met: bool) -> None:
+    required = [Required("term", 0, 5, (term,), None)]
+    assert Finder(ALL, str).in_translation(required, text).is_met is is_met
+
+
 def test_the_kinds_of_placeholders_are_those_of_the_table() -> None:
     assert {*PLACEHOLDERS} == {*placeholders.PLACEHOLDERS}
