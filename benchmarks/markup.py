@@ -86,7 +86,6 @@ def by_marks(
     is_mark = torch.zeros(codec.target.size, dtype=torch.bool)
     is_mark[sorted(lines.target_marks.ids)] = True
     edges = WordEdges.of(codec.target)
-    letters = edges.begins_in_letters, edges.ends_in_letters
     written = [*by_links(sources, references, [""] * len(sources), markup)]
     marked = []
     for number, pair in enumerate(zip(sources, references, strict=True)):
@@ -108,7 +107,7 @@ def by_marks(
         all_marks = is_mark.nonzero().squeeze(1)
         constraints: list[Constraint] = [
             ForcedWords(padded, is_mark),
-            WellFormedMarks(items, tokens, all_marks, letters, max_lengths),
+            WellFormedMarks(items, tokens, all_marks, edges, max_lengths),
         ]
         found = beam_search(
             stepper.step,

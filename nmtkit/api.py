@@ -6,7 +6,8 @@ nmtkit.decoding and nmtkit.evaluation, which are imported when they are needed.
 
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Integral, Real
 from pathlib import Path
 from threading import Lock
@@ -217,12 +218,8 @@ class Aligner:
 
         sides = _lines(sources, "sources"), _lines(targets, "targets")
         _check_equal_lengths(*sides, "sources", "targets")
-        with self._lock:
-            self._warnings.clear()
+        with _shown(self._warnings, self._lock):
             results = [*self._aligner.answer_all([(1, [*map(Pair, *sides)])])]
-            messages = [*self._warnings]
-        for message in messages:
-            warnings.warn(message, stacklevel=2)
         return [answer for result in results for answer in result.answers]
 
 
@@ -276,12 +273,8 @@ class Translator:
             Request(source, prefix, target_lang=target_lang)
             for source, prefix in zip(sources, prefixes, strict=True)
         ]
-        with self._lock:
-            self._warnings.clear()
+        with _shown(self._warnings, self._lock):
             results = [*self._translator.answer_all([(1, requests)])]
-            messages = [*self._warnings]
-        for message in messages:
-            warnings.warn(message, stacklevel=2)
         return [answer.translation for result in results for answer in result.answers]
 
     def score(
@@ -314,7 +307,7 @@ class Translator:
         config = _checked(ScoreRecipe(scoring=scoring), {}).scoring
         pairs = _lines(sources, "sources"), _lines(targets, "targets")
         _check_equal_lengths(*pairs, "sources", "targets")
-        with self._lock:
+        with _shown(self._warnings, self._lock):
             scorer = self._translator.scorer(config)
             return scorer.score([*zip(*pairs, strict=True)], line_names(1))
 
@@ -372,6 +365,17 @@ def _plain(value: Value) -> Value:
         return int(value) if isinstance(value, Integral) else float(value)
     # By its name, because torch is imported by the first `load` only.
     return str(value) if type(value).__qualname__ == "device" else value
+
+
+@contextmanager
+def _shown(messages: list[str], lock: Lock) -> Iterator[None]:
+    """Hold the lock of a model; then show the warnings of what was done, in the user's call."""
+    with lock:
+        messages.clear()
+        yield
+        found = [*messages]
+    for message in found:
+        warnings.warn(message, stacklevel=4)
 
 
 def _lines(lines: Iterable[str], name: str) -> list[str]:

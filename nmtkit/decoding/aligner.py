@@ -188,7 +188,9 @@ class Aligner:
             codec, (source, target) = one.codec, lines[:: -1 if place else 1]
             try:
                 source_lang, target_lang = self._languages_of(place, languages)
-                tagged = self._symbols[place].write(source, target_lang, source_lang)
+                tagged = self._symbols[place].write(
+                    source, source_lang=source_lang, target_lang=target_lang
+                )
                 ids = codec.encode_source(tagged.text), codec.encode_target(target)
             except (ConfigError, DataError) as error:
                 raise DataError(f"line {number}: {error}") from None

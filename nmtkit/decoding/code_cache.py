@@ -7,11 +7,10 @@ if it is what was written.
 
 import copy
 import hashlib
-import io
 import sys
 import warnings
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import suppress
 from pathlib import Path
 from subprocess import SubprocessError
 
@@ -22,7 +21,7 @@ from nmtkit.errors import DamagedError, NmtkitError, first_paragraph
 from nmtkit.model.compiled_step import CompiledStep, StepFunction
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
-from nmtkit.runtime.environment import cache_folder, use_own_compiler_cache
+from nmtkit.runtime.environment import cache_folder
 from nmtkit.runtime.processor import processor_instructions, processor_name
 from nmtkit.storage.durable import new_folder, read_manifest, remove
 from nmtkit.storage.manifest import verify_files
@@ -42,6 +41,7 @@ OPTIONS = {
     # Products of few rows by torch's own templates, where these are faster than libraries.
     "max_autotune": True,
     "max_autotune_gemm_backends": "CPP,ATEN",
+    "max_autotune_report_choices_stats": False,
     # Headers that serve once; torch would keep them in a folder that others may write to.
     "aot_inductor.precompile_headers": False,
     "compile_threads": 1,  # no worker processes, which would outlive the compilation
@@ -52,8 +52,8 @@ EXAMPLE_LENGTH = 20
 """Source tokens of the step with which the code is made."""
 
 _COMPILER_ERRORS = (
-    *(NmtkitError, RuntimeError, OSError, SubprocessError),
-    *(AttributeError, LookupError, TypeError, ValueError),
+    *(RuntimeError, OSError, SubprocessError, MemoryError, ImportError),
+    *(AssertionError, AttributeError, LookupError, TypeError, ValueError),
 )
 """What torch's compiler and loader raise, also where a later torch has changed them."""
 
@@ -89,12 +89,14 @@ def load_or_compile(
         with suppress(OSError):
             folder.touch()  # it was used
         return CompiledStep(folder / CODE, width)
+    except NmtkitError as error:
+        warn(f"{path}: not compiled: {error}; translation continues without --compile")
     except _COMPILER_ERRORS as error:
         warn(
             f"{path}: not compiled: {first_paragraph(error)}; translation continues without "
             "--compile, which needs g++ (or a compiler in CXX), and a path of torch without spaces"
         )
-        return None
+    return None
 
 
 def step_key(model: Transformer, dtype: torch.dtype, width: int) -> str:
@@ -120,10 +122,13 @@ def compile_step(model: Transformer, dtype: torch.dtype, width: int, path: Path)
         path: file to write, with the suffix .pt2.
 
     Raises:
-        ConfigError: there is no cache for the compiler's own files.
         RuntimeError, OSError, SubprocessError: torch cannot compile the code.
     """
-    use_own_compiler_cache()
+    # The compiler, which takes a second to import.
+    from torch._inductor import select_algorithm
+    from torch._inductor.utils import fresh_cache
+
+    select_algorithm.PRINT_AUTOTUNE = False  # it would say what it tries
     example_source = pack_sequences([[EOS_ID] * EXAMPLE_LENGTH], torch.device("cpu"))
     with torch.no_grad():
         state = model.start(model.encode(example_source))
@@ -140,8 +145,8 @@ def compile_step(model: Transformer, dtype: torch.dtype, width: int, path: Path)
         )
         function = StepFunction(*copy.deepcopy((model.decoder, model.decoder_norm)), dtype)
         arguments = (x, state.step_tensors())
-        talk = io.StringIO()  # of the compiler, on what it tries
-        with redirect_stdout(talk), redirect_stderr(talk), warnings.catch_warnings(action="ignore"):
+        # Code of another model has the same names.
+        with warnings.catch_warnings(action="ignore"), fresh_cache():
             exported = export(function, arguments, dynamic_shapes=(None, sizes), strict=False)
             torch._inductor.aoti_compile_and_package(
                 exported, package_path=str(path), inductor_configs=OPTIONS

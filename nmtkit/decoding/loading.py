@@ -15,7 +15,7 @@ from nmtkit.errors import RESTORE, ConfigError, DamagedError
 from nmtkit.runtime.devices import choose_precision, set_up
 from nmtkit.storage.model_folder import load_model
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.language_symbols import listed_languages, needs_language
+from nmtkit.text.language_symbols import listed_languages
 
 
 def load_translator(
@@ -106,7 +106,7 @@ def load_aligner(
     models = [_load_aligning_model(path, device, dtype) for path in paths]
     forward = models[0].codec
     for path, other in zip(paths[1:], models[1:], strict=True):
-        if needs_language(other.codec) and not recipe.aligning.source_lang:
+        if len(other.codec.target_langs) > 1 and not recipe.aligning.source_lang:
             raise ConfigError(
                 f"source_lang is missing, to which {path} translates; give --source-lang, one of "
                 f"{listed_languages(other.codec)}"

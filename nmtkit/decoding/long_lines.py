@@ -128,7 +128,7 @@ class LineSplitter:
         """Return the parts of a line that is not empty."""
         codec, line = self._codec, request.line
         try:
-            tagged = self._symbols.write(line, request.target_lang)
+            tagged = self._symbols.write(line, target_lang=request.target_lang)
             ids = codec.encode_source(tagged.text)
         except DataError as error:
             raise DataError(f"line {number}: {error}") from None

@@ -158,7 +158,7 @@ class Scorer:
         """Encode a pair of lines; DataError if one is too long."""
         source, target = pair
         try:
-            source = self._symbols.write(source, target_lang).text
+            source = self._symbols.write(source, target_lang=target_lang).text
             encoded = self._codec.encode_source(source), self._codec.encode_target(target)
         except DataError as error:  # a malformed target
             raise DataError(f"{name}: {error}") from None

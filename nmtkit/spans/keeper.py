@@ -265,8 +265,7 @@ class SpanKeeper:
             return BannedToken(known)
         tokens = [[entries.places_of(ids) for ids in self.marks_of(one)] for one in requests]
         edges = self._edges_of(entries, max_lengths.device)
-        letters = edges.begins_in_letters, edges.ends_in_letters
-        return WellFormedMarks(items, tokens, known, letters, max_lengths)
+        return WellFormedMarks(items, tokens, known, edges, max_lengths)
 
     def marks_of(self, request: Request) -> list[tuple[int, ...]]:
         """Return the ids of the marks of each tag and placeholder that a translation must have."""

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from nmtkit.decoding.constraints import IMPOSSIBLE, Constraint
 from nmtkit.spans.marked_lines import Item
+from nmtkit.spans.phrases import WordEdges
 from nmtkit.spans.tags import ROOT
 from nmtkit.symbols import EOS_ID
 
@@ -67,7 +68,7 @@ class WellFormedMarks(Constraint):
         items: Sequence[Sequence[Item]],
         tokens: Sequence[Sequence[tuple[int, ...]]],
         all_marks: Tensor,
-        letters: tuple[Tensor, Tensor],
+        edges: WordEdges,
         max_lengths: Tensor,
     ) -> None:
         """Store the marks.
@@ -76,8 +77,7 @@ class WellFormedMarks(Constraint):
             items: of each sentence.
             tokens: of each item, one or two.
             all_marks: (M,) int64, the tokens of all marks that the search knows.
-            letters: (V,) bool each: the text of a token begins, and ends, in letters of words that
-                spaces separate.
+            edges: of the tokens that the search knows.
             max_lengths: (B,) int64, the longest hypothesis permitted, its end symbol counted; all
                 marks of a sentence fit.
         """
@@ -95,7 +95,7 @@ class WellFormedMarks(Constraint):
         openings, closings, parents, is_replaced = numbers.to(device).unbind(1)
         self._table = _Table(openings, closings, parents, is_replaced == 1, max_lengths)
         self._all_marks = all_marks
-        self._begins_in_letters, self._ends_in_letters = letters
+        self._edges = edges
         is_missing = (self._table.parents == _NOWHERE)[:, None]  # (B, 1, K)
         innermost = torch.full_like(max_lengths, ROOT)[:, None]
         is_no = torch.zeros_like(innermost, dtype=torch.bool)
@@ -117,7 +117,7 @@ class WellFormedMarks(Constraint):
         kept = kept.masked_fill(~torch.cat([may_open, may_close], 2), IMPOSSIBLE)
         is_forced = is_unmet & (wants_end | (num_missing >= room))
         is_split = self._state.is_tag & self._state.is_in_word
-        is_forbidden = is_forced[..., None] | (is_split[..., None] & self._begins_in_letters)
+        is_forbidden = is_forced[..., None] | (is_split[..., None] & self._edges.begins_in_letters)
         sums.masked_fill_(is_forbidden, IMPOSSIBLE)
         sums[:, :, self._all_marks] = IMPOSSIBLE
         sums[:, :, EOS_ID].masked_fill_(is_unmet, IMPOSSIBLE)
@@ -152,7 +152,7 @@ class WellFormedMarks(Constraint):
         is_closed = state.is_closed | closes | (opens & ~is_pair)
         is_placeholder = (opens & table.is_replaced[:, None]).any(2)
         is_tag = (opens | closes).any(2) & ~is_placeholder
-        is_in_word = state.is_in_word.where(is_tag, self._ends_in_letters[tokens])
+        is_in_word = state.is_in_word.where(is_tag, self._edges.ends_in_letters[tokens])
         return _State(state.is_open | opens, is_closed, innermost, is_in_word, is_tag)
 
     def _permitted(self) -> tuple[Tensor, Tensor]:

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from nmtkit.decoding.constraints import IMPOSSIBLE, NO_TOKEN, Constraint
 from nmtkit.spans.annotate import Vocabulary
-from nmtkit.spans.required import AFTER_WORDS, BEFORE_WORDS, WORD_CHARACTER
+from nmtkit.spans.required import AFTER_WORDS, BEFORE_WORDS, is_word_character
 from nmtkit.symbols import EOS_ID
 
 LOOKAHEAD = 1
@@ -74,15 +74,13 @@ class WordEdges(NamedTuple):
     def of(vocabulary: Vocabulary) -> "WordEdges":
         """Return the edges of all tokens of a vocabulary."""
         texts = [vocabulary.texts([index])[0] for index in range(vocabulary.size)]
-        for mark in vocabulary.marks.empties if vocabulary.marks else ():
-            texts[mark] = "-"  # it may stand for a placeholder, which is not written yet
         # A byte of a character may be of a letter.
-        letter = re.compile(f"{WORD_CHARACTER}|\ufffd")
+        letters = {one for text in texts for one in text if is_word_character(one)} | {"\ufffd"}
         found = (
             [bool(text) and not re.match(AFTER_WORDS, text[0]) for text in texts],
             [bool(text) and not re.match(BEFORE_WORDS, text[-1]) for text in texts],
-            [bool(text) and bool(letter.match(text[0])) for text in texts],
-            [bool(text) and bool(letter.match(text[-1])) for text in texts],
+            [text[:1] in letters for text in texts],
+            [text[-1:] in letters for text in texts],
         )
         return WordEdges(*map(torch.tensor, found))
 

@@ -5,6 +5,7 @@ terms at least as often. A request in JSON may name further ones: `spans` and `t
 """
 
 import re
+import unicodedata
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,15 +23,21 @@ from nmtkit.storage.json_data import JsonError, decode
 from nmtkit.text.json_lines import check_text
 from nmtkit.text.words import SPACELESS_CHARACTERS, word_and_punctuation_spans
 
-WORD_CHARACTER = rf"(?:(?![{SPACELESS_CHARACTERS}])\w)"
-"""Expression of the characters of words that spaces separate."""
-
 AFTER_WORDS = rf"[\s{SPACELESS_CHARACTERS},.;!?)\]\"\u00bb\u201d\u2026\u060c\u061b\u061f\u0964]"
 BEFORE_WORDS = rf"[\s{SPACELESS_CHARACTERS}(\[\"\u00ab\u201e\u201c\u00bf\u00a1]"
 """Expressions of the characters that may follow, and precede, a placeholder."""
 
-_LETTER, _AFTER_WORDS, _BEFORE_WORDS = map(re.compile, (WORD_CHARACTER, AFTER_WORDS, BEFORE_WORDS))
+_SPACELESS = re.compile(f"[{SPACELESS_CHARACTERS}]")
+_AFTER_WORDS, _BEFORE_WORDS = re.compile(AFTER_WORDS), re.compile(BEFORE_WORDS)
 _NUMBER_BEFORE, _NUMBER_AFTER = re.compile(r"\d[.,:]$"), re.compile(r"[.,:]\d")
+
+
+def is_word_character(character: str) -> bool:
+    """Return whether a character, or "", is of a word that spaces separate; vowel signs are."""
+    if not character or _SPACELESS.match(character):
+        return False
+    is_sign = unicodedata.category(character) in ("Mn", "Mc")
+    return is_sign or character.isalnum() or character == "_"
 
 
 @dataclass(frozen=True)
@@ -237,20 +244,16 @@ def _is_apart(text: str, start: int, end: int, is_glued: tuple[bool, ...]) -> bo
     before, after = text[max(0, start - 1) : start], text[end : end + 1]
     first, last = text[start], text[end - 1]
     if is_glued[0]:
-        is_apart = not (_is_letter(before) and _is_letter(first))
+        is_apart = not (is_word_character(before) and is_word_character(first))
     else:
         is_apart = not before or bool(_BEFORE_WORDS.match(before))
     if is_glued[1]:
-        is_apart &= not (_is_letter(after) and _is_letter(last))
+        is_apart &= not (is_word_character(after) and is_word_character(last))
     else:
         is_apart &= not after or bool(_AFTER_WORDS.match(after))
     number_before = first.isdigit() and _NUMBER_BEFORE.match(text[max(0, start - 2) : start])
     number_after = last.isdigit() and _NUMBER_AFTER.match(text[end : end + 2])
     return is_apart and not (number_before or number_after)
-
-
-def _is_letter(character: str) -> bool:
-    return bool(_LETTER.match(character))
 
 
 def _is_glued(text: str, start: int, end: int) -> tuple[bool, bool]:

@@ -57,12 +57,12 @@ class SymbolWriter:
         self._known: dict[tuple[str, str], str] = {}
         self._symbols_of(source_lang, target_lang)
 
-    def write(self, line: str, target_lang: str, source_lang: str = "") -> TaggedLine:
+    def write(self, line: str, *, source_lang: str = "", target_lang: str = "") -> TaggedLine:
         """Return a line with its symbols; a blank one is unchanged.
 
         Args:
             line: the line, which may have its symbols already.
-            target_lang, source_lang: its own languages; "" = that of all lines.
+            source_lang, target_lang: its own languages; "" = those of all lines.
 
         Raises:
             DataError: the model does not have the language, or see `with_symbols`.

@@ -1,6 +1,7 @@
 """Documentation that is generated says what the code says."""
 
 import ast
+import importlib
 import re
 import runpy
 import textwrap
@@ -58,13 +59,17 @@ def test_the_page_on_training_names_the_settings_that_may_change_on_resume() -> 
     assert set(re.findall(r"`(--[a-z-]+)`", listed)) - {"--best-metric"} == free
 
 
-def test_every_python_snippet_of_the_page_on_extending_parses() -> None:
+def test_every_python_snippet_of_the_page_on_extending_parses_and_imports_what_is_there() -> None:
     page = (ROOT / "docs" / "extending.md").read_text("utf-8")
     snippets = re.findall(r"^ *```python\n(.*?)^ *```$", page, re.M | re.S)
     assert len(snippets) == page.count("```python") > 3
     for snippet in snippets:
         # `...` stands for what is there; in a table of names and values, Python has no such entry.
-        ast.parse(re.sub(r"\{(\s*)\.\.\.,", r"{\1**...,", textwrap.dedent(snippet)))
+        tree = ast.parse(re.sub(r"\{(\s*)\.\.\.,", r"{\1**...,", textwrap.dedent(snippet)))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("nmtkit"):
+                module = importlib.import_module(node.module or "")
+                assert all(hasattr(module, name.name) for name in node.names), snippet
 
 
 def test_the_page_on_extending_names_files_and_tables_that_exist() -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 
+import nmtkit
 from nmtkit.config.schema import TrainRecipe
+from nmtkit.decoding import code_cache
 from nmtkit.decoding.code_cache import compile_step
 from nmtkit.model.compiled_step import CompiledStep
 from nmtkit.model.state import ENTRY_BLOCK
@@ -91,6 +93,22 @@ def test_without_a_compiler_translation_goes_on(
     assert said.startswith(f"nmtkit: warning: {model}: not compiled: ")
     assert "/nonexistent" in said
     assert "continues without --compile" in said
+
+
+def test_the_python_api_warns_where_it_cannot_compile(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("no compiler")
+
+    monkeypatch.setattr(code_cache, "compile_step", fail)
+    with pytest.warns(UserWarning, match="not compiled: no compiler; .*without --compile"):
+        translator = nmtkit.load(
+            model,
+            translation=nmtkit.TranslationConfig(compile="on"),
+            runtime=nmtkit.RuntimeConfig(device="cpu"),
+        )
+    assert len(translator.translate(TRAIN_LINES)) == len(TRAIN_LINES)
 
 
 def test_several_processes_do_not_compile(model: Path) -> None:

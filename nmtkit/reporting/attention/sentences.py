@@ -165,7 +165,7 @@ class AttentionExtractor:
             DamagedError: the model computes values that are not finite.
         """
         try:
-            tagged = self._symbols.write(pair.source, pair.target_lang)
+            tagged = self._symbols.write(pair.source, target_lang=pair.target_lang)
             source = self._codec.encode_source(tagged.text)
         except DataError as error:
             raise DataError(f"{pair.where}: {error}") from None

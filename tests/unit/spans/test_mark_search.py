@@ -11,6 +11,7 @@ from nmtkit.decoding.constraints import Constraints
 from nmtkit.decoding.search import Hypothesis, beam_search
 from nmtkit.spans.mark_search import WellFormedMarks
 from nmtkit.spans.marked_lines import Item
+from nmtkit.spans.phrases import WordEdges
 from nmtkit.spans.tags import ROOT
 from nmtkit.symbols import BOS_ID, EOS_ID
 from tests.unit.decoding.tables import Tables, TableState, random_tables, score_of, table_step
@@ -82,8 +83,9 @@ def search(tables: Tables, config: SearchConfig, trees: Sequence[Tree]) -> list[
         for tree in trees
     ]
     tokens = [[own for _, own in tree] for tree in trees]
-    letters = torch.arange(VOCABULARY) == INNER, torch.arange(VOCABULARY) <= INNER
-    marks = WellFormedMarks(items, tokens, torch.tensor(MARKS), letters, longest)
+    begins, ends = torch.arange(VOCABULARY) == INNER, torch.arange(VOCABULARY) <= INNER
+    edges = WordEdges(begins, ends, begins, ends)
+    marks = WellFormedMarks(items, tokens, torch.tensor(MARKS), edges, longest)
     together = Constraints([marks], longest)
     return beam_search(table_step, TableState(tables), longest, config, together, config.beam)
 

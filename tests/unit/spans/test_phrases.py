@@ -12,7 +12,6 @@ from nmtkit.decoding.constraints import Constraints
 from nmtkit.decoding.search import Hypothesis, beam_search
 from nmtkit.spans.phrases import RequiredPhrases, Requirement, WordEdges
 from nmtkit.symbols import BOS_ID, EOS_ID
-from nmtkit.text.subword import Subword
 from tests.unit.decoding.tables import (
     Chain,
     Tables,
@@ -149,15 +148,3 @@ def test_a_length_that_cannot_hold_a_phrase_leaves_no_translation() -> None:
     found = search(tables, SearchConfig(beam=4), [[required((3, 4, 0))], [required((3, 4))]])
     assert found[0] == []
     assert [one.ids for one in found[1]] == [(3, 4, EOS_ID)]
-
-
-def test_a_phrase_touches_a_placeholder_but_no_tag() -> None:
-    vocabulary = Subword.train(["the mouse ran", "a cat saw it"], "bpe", 290, "en").with_marks(2)
-    marks = vocabulary.marks
-    assert marks
-    edges = WordEdges.of(vocabulary)
-    for flags in (edges.begins_inside, edges.ends_inside):
-        assert flags[[*marks.empties]].all()
-        assert not flags[[*marks.openings, *marks.closings]].any()
-    for flags in (edges.begins_in_letters, edges.ends_in_letters):
-        assert not flags[sorted(marks.ids)].any()

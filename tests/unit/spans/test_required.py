@@ -9,7 +9,7 @@ from nmtkit.decoding.answers import Request
 from nmtkit.errors import DataError
 from nmtkit.spans import placeholders
 from nmtkit.spans.markup import MarkedLine
-from nmtkit.spans.required import Finder, Required
+from nmtkit.spans.required import Finder, Required, is_word_character
 from tests.messages import refuses
 
 ALL = ConstraintsConfig(placeholders=",".join(PLACEHOLDERS))
@@ -66,3 +66,13 @@ def test_a_term_is_written_as_in_the_glossary(term: str, text: str, is_met: bool
 
 def test_the_kinds_of_placeholders_are_those_of_the_table() -> None:
     assert {*PLACEHOLDERS} == {*placeholders.PLACEHOLDERS}
+
+
+@pytest.mark.parametrize("text", ["\u0915\u093f", "\u0643\u064e", "na\u0308", "a_", "\u0baa\u0bbf"])
+def test_vowel_signs_and_accents_are_of_their_words(text: str) -> None:
+    assert all(map(is_word_character, text))
+
+
+@pytest.mark.parametrize("text", ["", " ", ".", "\u732b", "\u0e01", "\u0e34", "-"])
+def test_other_characters_and_those_of_spaceless_scripts_are_of_no_word(text: str) -> None:
+    assert not any(map(is_word_character, text or [""]))
