@@ -206,11 +206,14 @@ class Translator:
         """Return the parts of a line as ids, with the marks of its tags, placeholders and terms."""
         parts = self._splitter.encode(request, number)
         first = parts[0]
-        symbols = self._codec.source.encode(first.text[: max(0, -first.start)])
+        if not first.ids:
+            return parts
+        added = first.text[: max(0, -first.start)]
+        symbols = self._codec.source.encode(added) if added else []
         longest = self._num_positions
         if most := self._recipe.constraints.max_output_length:
             longest = min(longest, most + 1)
-        marked = first.ids and self._keeper.mark(
+        marked = self._keeper.mark(
             request,
             self._num_positions - len(symbols),
             longest - len(first.forced_prefix),
