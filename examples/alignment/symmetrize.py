@@ -8,10 +8,10 @@ Both files have a line per pair with links `0-0 1-2` of a source and a target wo
 import sys
 from pathlib import Path
 
-from nmtkit.decoding.symmetrize import grow_diag, in_order
+from nmtkit.decoding.symmetrize import grow_diag
 from nmtkit.errors import DataError, NmtkitError
 from nmtkit.text.lines import read_pair
-from nmtkit.text.links import Link, parse_links
+from nmtkit.text.links import Link, in_order, parse_links
 
 
 def main() -> int:

@@ -22,7 +22,14 @@ from nmtkit.spans.markup import read_markup
 from nmtkit.text.codec import TextCodec, Vocabulary
 from nmtkit.text.corpus import Chunk, LinkedLine, Pair
 from nmtkit.text.lines import TOO_LONG
-from nmtkit.text.links import Link, check_links, links_of_pieces, parse_links, words_of_pieces
+from nmtkit.text.links import (
+    Link,
+    check_links,
+    in_order,
+    links_of_pieces,
+    parse_links,
+    words_of_pieces,
+)
 from nmtkit.text.marks import links_of_marks
 from nmtkit.text.words import words_of
 
@@ -142,7 +149,7 @@ class Encoder:
         places = [[*own.places_of_text(ids)] for own, ids in both]
         moved = {(places[0][one], places[1][other]) for one, other in links}
         moved |= {*links_of_marks(marked, marks)} if links else set()
-        return *marked, sorted(moved, key=lambda link: link[::-1]), False
+        return *marked, in_order(moved), False
 
     def _links(
         self, line: LinkedLine, pair: Pair, ids: tuple[Sequence[int], Sequence[int]]

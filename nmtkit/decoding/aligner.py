@@ -16,13 +16,13 @@ from nmtkit.config.translation import AligningConfig, LinksConfig
 from nmtkit.decoding.alignment import links, pool_words
 from nmtkit.decoding.answers import AlignedPair, Pair, Results, with_warnings
 from nmtkit.decoding.forced import attention_of_pairs, max_tokens_of
-from nmtkit.decoding.symmetrize import SYMMETRIZATIONS, in_order
+from nmtkit.decoding.symmetrize import SYMMETRIZATIONS
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import batches_by_length
 from nmtkit.text.codec import TextCodec, Vocabulary
 from nmtkit.text.language_symbols import SymbolWriter
-from nmtkit.text.links import Link, words_of_pieces
+from nmtkit.text.links import Link, in_order, words_of_pieces
 from nmtkit.text.words import words_of
 
 PairChunk = tuple[int, Sequence[Pair]]
@@ -194,7 +194,7 @@ class Aligner:
                 ids = codec.encode_source(tagged.text), codec.encode_target(target)
             except (ConfigError, DataError) as error:
                 raise DataError(f"line {number}: {error}") from None
-            num_symbols = len(codec.source.encode(tagged.added))
+            num_symbols = len(codec.source.encode(tagged.added)) if tagged.added else 0
             words = (
                 [range(0)] * num_symbols + self._words(codec.source, ids[0][num_symbols:], source),
                 self._words(codec.target, ids[1], target),

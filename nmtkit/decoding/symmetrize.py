@@ -7,19 +7,14 @@ Source: Koehn, Och and Marcu 2003, "Statistical Phrase-Based Translation", secti
 which links are visited and added is that of the pseudo-code of Moses' training manual.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterator, Set
 
-from nmtkit.text.links import Link
+from nmtkit.text.links import Link, in_order
 
 LinkSet = Set[Link]
 
 _NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 """Steps to the links next to a link, in words of target and source."""
-
-
-def in_order(links: Iterable[Link]) -> list[Link]:
-    """Return links by target word, then by source word."""
-    return sorted(links, key=_target_first)
 
 
 def intersection(forward: LinkSet, reverse: LinkSet) -> LinkSet:
@@ -98,7 +93,3 @@ class _Links:
 def _neighbours(link: Link) -> Iterator[Link]:
     source, target = link
     return ((source + right, target + down) for down, right in _NEIGHBOURS)
-
-
-def _target_first(link: Link) -> Link:
-    return link[1], link[0]

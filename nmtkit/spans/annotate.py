@@ -21,7 +21,7 @@ from random import Random
 from typing import Protocol
 
 from nmtkit.spans.placeholders import find_placeholders
-from nmtkit.text.links import Link, Spelling
+from nmtkit.text.links import Link, Spelling, in_order
 from nmtkit.text.marks import Marks, is_marked, links_of_marks
 from nmtkit.text.subword import SPACE_SYMBOL
 from nmtkit.text.words import word_and_punctuation_spans
@@ -278,7 +278,7 @@ class Annotator:
             places.append(new_places)
         links = {(places[0][source], places[1][target]) for source, target in pair.links}
         links |= {*links_of_marks((written[0], written[1]), self._marks)}
-        return LinkedPair(written[0], written[1], sorted(links, key=lambda link: link[::-1]))
+        return LinkedPair(written[0], written[1], in_order(links))
 
 
 _DRAWERS: dict[str, Callable[[Annotator, _Draft, LinkedPair, Random], None]] = {

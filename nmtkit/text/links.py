@@ -126,6 +126,11 @@ def words_of_pieces(
     return words_of_spans(_spans_alike("".join(bare), texts), spans)
 
 
+def in_order(links: Iterable[Link]) -> list[Link]:
+    """Return links by target, then by source."""
+    return sorted(links, key=lambda link: link[::-1])
+
+
 def links_of_pieces(
     links: Collection[Link], source: Sequence[range], target: Sequence[range]
 ) -> list[Link]:

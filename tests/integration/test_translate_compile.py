@@ -34,7 +34,6 @@ TEXT = "".join(f"{line}\n" for line in TRAIN_LINES)
 @pytest.fixture
 def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "compiler"))
     monkeypatch.setattr(commands, "DEADLINE_S", COMPILING_S)
     codec = tiny_codec()
     made = tiny_model(codec, decoder_layers=1)

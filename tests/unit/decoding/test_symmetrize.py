@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.config.translation import SYMMETRIZATIONS as NAMES
-from nmtkit.decoding.symmetrize import SYMMETRIZATIONS, in_order
+from nmtkit.decoding.symmetrize import SYMMETRIZATIONS
+from nmtkit.text.links import in_order
 
 SIZE = 5
 POINTS = [*product(range(SIZE), repeat=2)]
