@@ -80,13 +80,10 @@ def test_compiled_code_computes_the_steps_of_the_model(tmp_path: Path) -> None:
     assert_rows_are_equal(plain, other, ENTRY_BLOCK)
 
 
-def test_without_a_compiler_translation_goes_on(
-    model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    compiler = (None, "/nonexistent")
-    monkeypatch.setattr(torch._inductor.config.cpp, "cxx", compiler)
+def test_without_a_compiler_translation_goes_on(model: Path) -> None:
     expected = nmtkit_in_text(*command_of(model), stdin=TEXT)
-    done = nmtkit_in_text(*command_of(model, "--compile", "on"), stdin=TEXT)
+    with torch._inductor.config.patch({"cpp.cxx": (None, "/nonexistent")}):
+        done = nmtkit_in_text(*command_of(model, "--compile", "on"), stdin=TEXT)
     assert (done.returncode, done.stdout) == (0, expected.stdout)
     *_, said = done.stderr.splitlines()
     assert said.startswith(f"nmtkit: warning: {model}: not compiled: ")
