@@ -54,7 +54,7 @@ from nmtkit.text.codec import TextCodec
 UNIT = "sent/s"
 NUM_WORDS = {"small": 8000, "base": 32_000}
 FIRST_WORD_ID = EOS_ID + 1
-PRECISIONS = ("float32", "bfloat16")
+PRECISIONS = ("float32", "bfloat16", "int8")
 COMPUTE_TYPES = ("float32", "int8")
 """Those of CTranslate2."""
 SLOWER_ALONE = 10

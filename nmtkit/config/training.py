@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 
 from nmtkit.config.metrics import AUTO, NLL, NONE
-from nmtkit.config.setting import PrecisionConfig, common, setting
+from nmtkit.config.setting import common, setting
 
 LARGEST_DEPTH, LARGEST_WIDTH = 1000, 65_536
 """Layers and size of the deepest and of the widest models that anybody has trained, rounded up."""
@@ -423,9 +423,15 @@ class LoggingConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EngineConfig(PrecisionConfig):
+class EngineConfig:
     """Computation."""
 
+    precision: str = setting(
+        "auto",
+        "Number format of matrix products. auto: bfloat16 on GPUs that support it, and with "
+        "--model-size 256 or more on CPUs that support it; otherwise float32.",
+        choices=("auto", "float32", "bfloat16"),
+    )
     activation_checkpointing: bool = setting(
         False,
         "Compute activations again in the backward pass instead of keeping them: a third more "

@@ -12,6 +12,7 @@ from nmtkit.decoding.code_cache import load_or_compile
 from nmtkit.decoding.scorer import Scorer
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import RESTORE, ConfigError, DamagedError
+from nmtkit.model.kernels.inference import weight_levels
 from nmtkit.runtime.devices import choose_precision, set_up
 from nmtkit.storage.model_folder import load_model
 from nmtkit.text.codec import TextCodec
@@ -134,6 +135,15 @@ def _load_aligning_model(path: Path, device: torch.device, dtype: torch.dtype) -
 
 def _dtype(precision: str, device: torch.device) -> torch.dtype:
     """Return the type of matrix products."""
+    if precision == "int8":
+        if device.type != "cpu":
+            raise ConfigError("precision ('int8') is for CPUs; use --device cpu or leave it out")
+        if not weight_levels():
+            raise ConfigError(
+                f"precision ('int8'): torch {torch.__version__} does not multiply integers on this "
+                "processor; use --precision float32"
+            )
+        return torch.int8
     return choose_precision(precision, device, trained_size=None) or torch.float32
 
 

@@ -5,8 +5,12 @@ as fast if the matrix is large or the rows are few (measured on an AMD Zen 4 pro
 operators for this are not part of its public interface, so they are tested before use. If they
 fail, or the tensors are not on a CPU, torch's own linear layer computes the product. On Intel's
 processors it also multiplies up to 16 rows by a small matrix of float32.
+
+Products of integers: each output of the weight and each row of x has its own scale, and the sums
+are exact. So a row has the same product in any batch.
 """
 
+import warnings
 from collections.abc import Callable
 from functools import cache, partial
 
@@ -18,6 +22,22 @@ from nmtkit.model.kernels.training import BLOCK_ROWS, INFERENCE_SIZES, padded_si
 from nmtkit.runtime.processor import is_intel
 
 Function = Callable[[Tensor], Tensor]
+
+ROW_LEVELS = 127
+"""Largest integer of x."""
+
+WEIGHT_LEVELS = (127, 63)
+"""Largest integers of weights, the first choice first.
+
+CPUs without AVX-512 VNNI, the instructions for this product, add two products of bytes in 16 bits:
+2 * 255 * 63 fits, 2 * 255 * 127 does not.
+"""
+
+ROW_ZERO = 128
+"""The byte that stands for 0 in x; bytes of x have no sign."""
+
+SMALLEST_SCALE = 1e-30
+"""Of rows of zeros, too."""
 
 PACKED_DTYPES = (torch.float32, torch.bfloat16)
 
@@ -45,18 +65,22 @@ class InferenceLinear(nn.Module):
         Args:
             weight: (outputs, inputs).
             bias: (outputs,), or None.
-            dtype: of the factors.
+            dtype: of the factors; int8, from float32 on CPUs, gives a product in float32.
             result: of the product; None = that of the factors. Another only on GPUs.
         """
         super().__init__()
         self.dtype = dtype
-        result = result or dtype
+        self._input = torch.float32 if dtype == torch.int8 else dtype
+        result = result or self._input
         bias = None if bias is None else bias.detach().to(result)
-        self._multiply = _linear_function(weight.detach().to(dtype), bias, result)
+        if dtype == torch.int8:
+            self._multiply = _integer_linear_function(weight.detach(), bias, weight_levels())
+        else:
+            self._multiply = _linear_function(weight.detach().to(dtype), bias, result)
 
     def forward(self, x: Tensor) -> Tensor:
         """Compute (..., outputs) from x (..., inputs)."""
-        return self._multiply(x.to(self.dtype))
+        return self._multiply(x.to(self._input))
 
 
 class PlainLinear(nn.Module):
@@ -82,6 +106,52 @@ def replace_linears(module: nn.Module, make: Callable[[Tensor, Tensor], nn.Modul
             setattr(module, name, make(child.weight, child.bias))
         else:
             replace_linears(child, make)
+
+
+@cache
+def weight_levels() -> int:
+    """Return the first of `WEIGHT_LEVELS` of which products are exact here, by trying; 0 = none."""
+    x, weight = torch.ones(1, 64), torch.ones(64, 64)
+    for levels in WEIGHT_LEVELS:
+        try:
+            product = _integer_linear_function(weight, None, levels)(x)
+        except (AttributeError, NotImplementedError, RuntimeError, TypeError):
+            break
+        if torch.allclose(product, x @ weight.T):
+            return levels
+    return 0
+
+
+def _integer_linear_function(weight: Tensor, bias: Tensor | None, levels: int) -> Function:
+    """Return the product with a matrix of integers, by torch's library for x86 processors.
+
+    oneDNN, which torch has too, is slower than float32 on processors without AVX-512 VNNI.
+    """
+    scales = weight.abs().amax(1).clamp_min_(SMALLEST_SCALE).double() / levels
+    zeros = torch.zeros_like(scales, dtype=torch.int64)
+    settings, operators = torch.backends.quantized, torch.ops.quantized
+    chosen = settings.engine
+    settings.engine = "fbgemm"
+    try:
+        with warnings.catch_warnings(action="ignore"):  # a later torch may remove the function
+            integers = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
+        packed = operators.linear_prepack(integers, None)
+    finally:
+        settings.engine = chosen
+    multiply = operators.linear_with_input_q_dq_qweight_dq_output_fp32.default
+
+    def apply(x: Tensor) -> Tensor:
+        rows = x.flatten(0, -2)
+        largest = torch.linalg.vector_norm(rows, torch.inf, -1, keepdim=True)
+        largest.clamp_min_(SMALLEST_SCALE)
+        product: Tensor = multiply(rows / largest, 1 / ROW_LEVELS, ROW_ZERO, packed)
+        product.mul_(largest)
+        if bias is not None:
+            product.add_(bias)
+        result: Tensor = product.unflatten(0, x.shape[:-1])
+        return result
+
+    return apply
 
 
 def _linear_function(weight: Tensor, bias: Tensor | None, result: torch.dtype) -> Function:

@@ -9,7 +9,7 @@ from nmtkit.config.toml import loads
 @pytest.mark.parametrize(
     ("name", "recipes"),
     [
-        ("precision", [TrainRecipe, TranslateRecipe, ScoreRecipe]),
+        ("precision", [TranslateRecipe, ScoreRecipe]),
         ("max_tokens", [TranslateRecipe, ScoreRecipe]),
     ],
 )

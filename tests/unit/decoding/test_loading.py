@@ -45,7 +45,9 @@ def scores_of(path: Path, pairs: list[tuple[str, str]], precision: str) -> list[
 
 
 # bfloat16 has 8 bits, and search and scorer add products up in another order.
-@pytest.mark.parametrize(("precision", "tolerance"), [("float32", 1e-4), ("bfloat16", 0.25)])
+@pytest.mark.parametrize(
+    ("precision", "tolerance"), [("float32", 1e-4), ("bfloat16", 0.25), ("int8", 0.25)]
+)
 def test_scores_are_those_of_the_search_in_the_same_precision(
     path: Path, precision: str, tolerance: float
 ) -> None:
@@ -64,10 +66,24 @@ def test_scores_are_those_of_the_search_in_the_same_precision(
 
 def test_scores_are_computed_in_the_given_precision(path: Path) -> None:
     pairs = [(line, line.upper()) for line in TRAIN_LINES]
-    exact, coarse = (scores_of(path, pairs, name) for name in ("float32", "bfloat16"))
+    exact = scores_of(path, pairs, "float32")
     assert scores_of(path, pairs, "auto") == exact
-    differences = [abs(one - other) for one, other in zip(exact, coarse, strict=True)]
-    assert 1e-4 < max(differences) < 0.5
+    for precision, largest in {"bfloat16": 0.5, "int8": 2}.items():
+        coarse = scores_of(path, pairs, precision)
+        differences = [abs(one - other) for one, other in zip(exact, coarse, strict=True)]
+        assert 1e-4 < max(differences) < largest
+
+
+def test_integers_need_a_processor_that_multiplies_them(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scoring = ScoringConfig(precision="int8")
+    monkeypatch.setattr(loading, "weight_levels", lambda: 0)
+    with refuses(ConfigError, "precision int8 this processor; --precision float32"):
+        load_scorer(path, scoring, CPU, never_warn)
+    monkeypatch.setattr(loading, "set_up", lambda _: torch.device("meta"))
+    with refuses(ConfigError, "precision int8 for CPUs; --device cpu"):
+        load_scorer(path, scoring, CPU, never_warn)
 
 
 COMPILED = TranslationConfig(compile="on")

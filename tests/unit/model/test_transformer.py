@@ -54,11 +54,11 @@ def logits_of(model: Transformer, sources: list[list[int]], targets: list[list[i
 
 
 @shapes
-@pytest.mark.parametrize("is_prepared", [False, True])
-def test_narrowed_logits_equal_full_logits(config: ModelConfig, is_prepared: bool) -> None:
+@pytest.mark.parametrize("dtype", [None, torch.float32, torch.int8])
+def test_narrowed_logits_equal_full_logits(config: ModelConfig, dtype: torch.dtype | None) -> None:
     model = make(config, torch.float32)
-    if is_prepared:
-        model.prepare(torch.float32)
+    if dtype:
+        model.prepare(dtype)
     hidden, entries = torch.randn(2, 3, TINY.model_size), torch.tensor([4, 0, 17])
     narrowed = model.partial_projection(entries)(hidden)
     torch.testing.assert_close(narrowed, model.logits(hidden)[..., entries], rtol=0.0, atol=1e-5)

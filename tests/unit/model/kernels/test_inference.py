@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from nmtkit.model.kernels import inference
-from nmtkit.model.kernels.inference import InferenceLinear, replace_linears
+from nmtkit.model.kernels.inference import InferenceLinear, replace_linears, weight_levels
 from nmtkit.model.kernels.training import BLOCK_ROWS, INFERENCE_SIZES, padded_size
 from nmtkit.model.layers import Function
 
@@ -115,6 +115,73 @@ def test_float64_is_multiplied_in_float64() -> None:
     x = torch.randn(2, 4, dtype=torch.float64)
     prepared = InferenceLinear(linear.weight, linear.bias, torch.float64)
     torch.testing.assert_close(prepared(x), linear(x), rtol=0.0, atol=1e-14)
+
+
+needs_integers = pytest.mark.skipif(
+    weight_levels() == 0, reason="this torch does not multiply integers on this processor"
+)
+
+
+def rounded(x: Tensor, levels: int) -> Tensor:
+    """Return x (rows, columns) with rows of `levels` positive and negative steps, in float64."""
+    step = x.double().abs().amax(-1, keepdim=True) / levels
+    return torch.where(step == 0, 0.0, torch.round(x.double() / step) * step)
+
+
+@needs_integers
+@pytest.mark.parametrize("has_bias", [True, False])
+@pytest.mark.parametrize("size", [1, 19, 512])
+def test_a_product_of_integers_is_that_of_rounded_rows(size: int, has_bias: bool) -> None:
+    linear = random_linear(size, 37, has_bias)
+    x = torch.randn(4, 50, size) * torch.rand(4, 50, 1).exp()
+    x[0, :3] = torch.tensor([0.0, 1.0, -1.0])[:, None]  # zeros, and the largest sums
+    actual = InferenceLinear(linear.weight, linear.bias, torch.int8)(x)
+    expected = rounded(x.flatten(0, 1), 127) @ rounded(linear.weight, weight_levels()).T
+    if has_bias:
+        expected += linear.bias
+    assert actual.dtype == torch.float32
+    # x is rounded in float32, so a value between two steps can take the other one.
+    is_near = (actual.flatten(0, 1) - expected).abs() <= 1e-5 * expected.abs().clamp_min(1)
+    assert is_near.float().mean() > 0.99
+    torch.testing.assert_close(actual.flatten(0, 1).double(), expected, rtol=0.0, atol=0.1)
+
+
+@needs_integers
+def test_a_row_has_the_same_product_of_integers_in_any_batch() -> None:
+    linear = InferenceLinear(torch.randn(300, 70), torch.randn(300), torch.int8)
+    x = torch.randn(129, 70) * torch.logspace(-6, 6, 129)[:, None]
+    together = linear(x)
+    assert torch.equal(torch.cat([linear(row[None]) for row in x]), together)
+    assert torch.equal(linear(x.flip(0)).flip(0), together)
+    assert linear(x[:0]).shape == (0, 300)
+
+
+@needs_integers
+def test_a_row_that_is_not_a_number_has_no_product_of_integers() -> None:
+    x = torch.ones(2, 5)
+    x[0, 3] = torch.nan
+    product = InferenceLinear(torch.randn(4, 5), None, torch.int8)(x)
+    assert product.isnan().all(1).tolist() == [True, False]
+
+
+def test_integers_that_add_up_in_too_few_bits_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    def saturated(_weight: Tensor, _bias: None, levels: int) -> Function:
+        return lambda x: torch.full((len(x), 64), 64.0 if levels == smallest else 63.0)
+
+    *_, smallest = inference.WEIGHT_LEVELS
+    monkeypatch.setattr(inference, "_integer_linear_function", saturated)
+    assert weight_levels.__wrapped__() == smallest
+
+
+@pytest.mark.parametrize("error", [AttributeError, NotImplementedError, RuntimeError, TypeError])
+def test_a_torch_without_products_of_integers_is_detected(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(inference, "_integer_linear_function", fail)
+    assert weight_levels.__wrapped__() == 0
 
 
 def test_only_linear_layers_are_replaced() -> None:
