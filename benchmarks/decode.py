@@ -9,19 +9,15 @@ r"""Decoding speed of nmtkit and its peers: sentences per second and peak memory
 CORPUS is a folder with test.src, segmented into words w00000, w00001, ... Weights are random, and
 equal in nmtkit and CTranslate2. Batches of sentences sorted by length are decoded, then single
 sentences, with beam 4 by default. Every hypothesis has 30 tokens and the end symbol, which is
-impossible before. nmtkit and the bare PyTorch loop run in float32 and in bfloat16, CTranslate2 in
-float32 and in int8, the others in float32. With --compile, single sentences are also measured with
-compiled steps; the code is kept in the cache of `nmtkit translate --compile on`. PYTHON is an
-interpreter with the requirements of nmtkit and of the peers, which compute on the CPU.
+impossible before. nmtkit runs in float32, bfloat16 and int8, the bare PyTorch loop in float32 and
+bfloat16, CTranslate2 in float32 and int8, the others in float32. PYTHON is an interpreter with the
+requirements of nmtkit and of the peers, which compute on the CPU.
 """
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 import torch
@@ -40,7 +36,6 @@ from benchmarks.common import (
 from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import SearchConfig, TrainRecipe
 from nmtkit.config.toml import build
-from nmtkit.decoding.code_cache import load_or_compile
 from nmtkit.decoding.search import beam_search
 from nmtkit.model.state import DecoderState
 from nmtkit.model.transformer import Transformer
@@ -78,7 +73,6 @@ def main() -> None:
     parser.add_argument("--ctranslate2", type=Path, help="exported model; default: left out")
     parser.add_argument("--save", type=Path, help="only write the model with random weights")
     parser.add_argument("--compute-type", choices=COMPUTE_TYPES, help="with --one: CTranslate2's")
-    parser.add_argument("--compile", action="store_true", help="compiled steps")
     parser.add_argument("--one", action="store_true", help="measure nmtkit only, once")
     options = parser.parse_args()
     if options.save:
@@ -100,8 +94,6 @@ def contenders(options: argparse.Namespace, batch_size: int) -> list[Contender]:
     theirs += ["--length", options.length, "--threads", options.threads]
     sizes = (num_sentences, batch_size, options.length)
     found = [own(options, precision, *sizes) for precision in options.precisions]
-    if batch_size == 1 and options.compile:
-        found += [compiled(own(options, precision, *sizes)) for precision in options.precisions]
     if options.ctranslate2:
         found += [ctranslate2_of(options, kind, *sizes) for kind in COMPUTE_TYPES]
     found += [peer(name, theirs, options) for name in options.peers]
@@ -123,11 +115,6 @@ def own(
     return Contender(name, module("benchmarks.decode", arguments))
 
 
-def compiled(contender: Contender) -> Contender:
-    """Return nmtkit with compiled steps."""
-    return Contender(f"{contender.name} compiled", [*contender.command, "--compile"])
-
-
 def ctranslate2_of(
     options: argparse.Namespace, compute_type: str, num_sentences: int, batch_size: int, length: int
 ) -> Contender:
@@ -140,7 +127,8 @@ def ctranslate2_of(
 @torch.inference_mode()
 def decode_once(options: argparse.Namespace) -> None:
     """Translate all sentences and print the rate."""
-    model = make_prepared_model(options)
+    model = make_model(options)
+    model.prepare(getattr(torch, options.precision))
     print_rate(
         options,
         read_batches(options),
@@ -201,20 +189,6 @@ def make_model(options: argparse.Namespace) -> Transformer:
     torch.manual_seed(recipe.seed.seed)
     size = NUM_WORDS[options.shape] + FIRST_WORD_ID
     return Transformer(recipe.model, size, size, is_shared=True).to(device).eval()
-
-
-def make_prepared_model(options: argparse.Namespace) -> Transformer:
-    """Return a model for decoding, with compiled steps for --compile."""
-    model, dtype = make_model(options), getattr(torch, options.precision)
-    if options.compile:
-        with TemporaryDirectory() as folder:
-            path = Path(folder) / "model"
-            save_model(options, path)
-            report = partial(print, file=sys.stderr)
-            model.compiled_step = load_or_compile(path, model, dtype, options.beam, report, report)
-            assert model.compiled_step is not None
-    model.prepare(dtype)
-    return model
 
 
 def read_batches(options: argparse.Namespace) -> list[list[list[int]]]:

@@ -19,7 +19,7 @@ from nmtkit.signals import StopRequest
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.run import make_train_state, make_trainer, open_dataset
-from nmtkit.training.state import Execution, Progress, RunContext
+from nmtkit.training.state import Progress, RunContext
 from nmtkit.training.trainer import Trainer
 from nmtkit.training.validation import ValidationHistory
 
@@ -58,7 +58,6 @@ class Workbench:
                 dataset=dataset,
                 folder=RunFolder(Path(folder)),
                 device=device,
-                execution=Execution.of(recipe, device),
                 ranks=ranks,
                 stop=StopRequest(),  # not entered: a signal ends a benchmark immediately
                 reporter=ProgressReporter(),

@@ -102,8 +102,3 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     is_of_library = isinstance(error, RuntimeError | ImportError | OSError)
     return is_of_library and any(text in str(error) for text in _OUT_OF_MEMORY)
-
-
-def first_paragraph(error: BaseException) -> str:
-    """Return the first paragraph of a library's error as one line; its type if it says nothing."""
-    return " ".join(str(error).partition("\n\n")[0].split()) or type(error).__name__

@@ -20,7 +20,7 @@ from nmtkit.storage.checkpoint import Resumable, newest_resumable
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.run import make_train_state, make_trainer
-from nmtkit.training.state import Execution, Progress, RunContext
+from nmtkit.training.state import Progress, RunContext
 from nmtkit.training.trainer import Trainer
 from nmtkit.training.validation import ValidationHistory
 from tests.snapshots import read_tensors
@@ -29,8 +29,6 @@ CPU = torch.device("cpu")
 NOW = datetime(2026, 11, 23, 19, 40, 1)
 STAMP = "2026-11-23 19:40:01 "
 """The time of a context made here, and how its lines begin."""
-
-FLOAT32 = Execution(precision=None)
 
 
 def run_context(
@@ -46,7 +44,6 @@ def run_context(
         dataset=dataset,
         folder=RunFolder.create_or_open(run),
         device=CPU,
-        execution=FLOAT32,
         ranks=Ranks(),
         stop=StopRequest(),
         reporter=PlainReporter(stream or io.StringIO(), lambda: NOW),

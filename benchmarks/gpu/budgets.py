@@ -4,7 +4,7 @@
 
 The exit code is 1 if a count exceeds its budget. The counts are those of the CUDA runtime, if it
 counts its calls, as a stand-in that computes nothing (`measure.counting_runtime`) and needs no GPU.
-Elsewhere only waits and graphs are counted, and compared. Columns:
+Elsewhere only waits are counted, and compared. Columns:
 
     launches    kernels that are launched
     syncs       calls for which the host waits
@@ -12,7 +12,6 @@ Elsewhere only waits and graphs are counted, and compared. Columns:
     to_device, to_host, on_device
                 copies; those to the device include the copies of the next batch
     casts       kernels that only convert a tensor to another type
-    graphs      compiled graphs
     host_ms     processor time of all threads; it has no budget
 """
 
@@ -27,7 +26,6 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from torch._dynamo.utils import counters
 
 from benchmarks.gpu.measure import (
     MILLI,
@@ -62,12 +60,8 @@ STEP: Counts = {"syncs": 1.2, "mallocs": 0, "to_device": 0, "to_host": 1.2, "on_
 """Budgets that updates have in common, and steps, whose storage grows in some of them."""
 
 UPDATES: Mapping[str, tuple[Mapping[str, str], Counts]] = {
-    "update, bfloat16": ({"compile": "off"}, {"launches": 1200, "casts": 120, **UPDATE}),
-    "update, compiled": ({"compile": "on"}, {"launches": 1110, "casts": 60, "graphs": 6, **UPDATE}),
-    "update, float32": (
-        {"compile": "off", "precision": "float32"},
-        {"launches": 1100, "casts": 10, **UPDATE},
-    ),
+    "update, bfloat16": ({}, {"launches": 1200, "casts": 120, **UPDATE}),
+    "update, float32": ({"precision": "float32"}, {"launches": 1100, "casts": 10, **UPDATE}),
 }
 STEPS: Mapping[str, tuple[str, Counts]] = {
     "step, bfloat16": ("bfloat16", {"launches": 262, **STEP}),
@@ -109,9 +103,6 @@ def counted(
     """Yield the name of each piece of work, its counts, and its budget."""
     dataset = words_dataset(folder, options.vocabulary, options.tokens)
     for name, (settings, budget) in UPDATES.items():
-        if options.dry_run and settings["compile"] == "on":
-            continue  # compiling takes longer than all else
-        counters.clear()
         own = {**settings, "device": options.device}
         with training(options.shape, options.tokens, own, dataset) as bench:
             repeat(bench, draw_pairs(LENGTH, options.tokens, options.vocabulary))
@@ -158,8 +149,7 @@ def count(work: Callable[[], object], device: torch.device, parts: int = 1) -> C
     if made is None:
         made = {"syncs": synchronizations(work)}
     of_each = {name: number / parts for name, number in made.items()}
-    graphs = counters["stats"]["unique_graphs"]
-    return {**of_each, "graphs": graphs, "host_ms": MILLI * host_seconds(work, device) / parts}
+    return {**of_each, "host_ms": MILLI * host_seconds(work, device) / parts}
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
-"""Checks of training on a GPU: compiled graphs, equal bits, too little memory.
+"""Checks of training on a GPU: equal bits, too little memory.
 
     python -m benchmarks.gpu.limits
 
-The exit code is 1 if a check fails. On a CPU memory is not limited, and in a dry run nothing is
-compiled.
+The exit code is 1 if a check fails. On a CPU memory is not limited.
 """
 
 import argparse
@@ -17,16 +16,12 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from torch._dynamo.utils import counters
 
 from benchmarks.gpu.measure import GIB, Table, read_options
 from benchmarks.gpu.workload import (
-    LENGTH,
     add_update_options,
-    draw_pairs,
     num_micro_batches,
     open_device,
-    repeat,
     training,
     weights,
     words_dataset,
@@ -44,7 +39,7 @@ MIB = 2**20
 MOST_HELD_MIB = 64
 """GPU memory that may stay in use when a run has ended, such as a workspace of cuBLAS."""
 
-DRY_RUN = {"shape": "small", "tokens": 200, "vocabulary": 100, "compile": "off"}
+DRY_RUN = {"shape": "small", "tokens": 200, "vocabulary": 100}
 
 Begin = Callable[[Values], AbstractContextManager[Workbench]]
 """Begins a run with settings of the recipe."""
@@ -70,7 +65,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     add_update_options(parser)
     parser.add_argument("--memory", type=float, default=6, help="limit of the GPU's memory in GiB")
-    parser.add_argument("--compile", choices=("on", "off"), default="on")
     options = read_options(parser, arguments, DRY_RUN)
     device = open_device(options.device)
     failed = []
@@ -78,29 +72,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         dataset = words_dataset(Path(folder), options.vocabulary, options.tokens)
 
         def begin(settings: Values) -> AbstractContextManager[Workbench]:
-            own = {"device": options.device, "compile": "off", **settings}
+            own = {"device": options.device, **settings}
             return training(options.shape, options.tokens, own, dataset)
 
-        for found in chain(
-            compiled_graphs(begin, options), equal_bits(begin), memory(begin, options, device)
-        ):
+        for found in chain(equal_bits(begin), memory(begin, options, device)):
             table.add(asdict(found))
             failed += [] if found.holds else [found.check]
     if failed:
         sys.exit(f"benchmarks.gpu.limits: does not hold: {'; '.join(failed)}")
-
-
-def compiled_graphs(begin: Begin, options: argparse.Namespace) -> Iterator[Check]:
-    """Count the graphs compiled after the first update, with updates of many sizes."""
-    with begin({"compile": options.compile}) as bench:
-        numbers = []
-        for seed, size in enumerate(SIZES):
-            tokens = round(size * options.tokens)
-            repeat(bench, draw_pairs(LENGTH, tokens, options.vocabulary, seed))
-            bench.run(1)
-            numbers.append(int(counters["stats"]["unique_graphs"]))
-    later = numbers[-1] - numbers[0]
-    yield Check("graphs compiled after the first update", later, later == 0)
 
 
 def equal_bits(begin: Begin) -> Iterator[Check]:

@@ -1,12 +1,12 @@
 """Time, kernels, launches and memory of an update, by sentence length and setting.
 
     python -m benchmarks.gpu.updates
-    python -m benchmarks.gpu.updates --ways compiled --lengths 30 --kernels 25
+    python -m benchmarks.gpu.updates --ways default --lengths 30 --kernels 25
 
 The first ways are measured with sentences of each length, the others with the middle length. Every
 update computes the same pairs, loaded as in `nmtkit train`. Columns:
 
-    opened_s          start of a run: building the model, compiling, memory check
+    opened_s          start of a run: building the model, memory check
     first_s           time of the first update of a length
     ms, host_ms       time of an update, and processor time of its threads
     gpu_ms, launches  time and number of its kernels, copies and fills
@@ -66,8 +66,7 @@ class Way:
 
 
 BY_LENGTH = {
-    "compiled": Way({"compile": "on"}),
-    "eager": Way(),
+    "default": Way(),
     "flash": Way(longest_padded=0),
     "padded": Way(longest_padded=sys.maxsize),
     "float32": Way({"precision": "float32"}),
@@ -93,7 +92,6 @@ DRY_RUN = {
     "vocabulary": 100,
     "updates": 1,
     "lengths": [5, 10],
-    "ways": [way for way in WAYS if way != "compiled"],  # compiling takes longer than all others
 }
 
 
@@ -128,7 +126,7 @@ def measure(name: str, folder: Path, options: argparse.Namespace, table: Table) 
         lengths = [lengths[len(lengths) // 2]]
     vocabulary = way.entries(options.vocabulary)
     dataset = words_dataset(folder, vocabulary, options.tokens)
-    settings = {"compile": "off", **way.settings, "device": options.device}
+    settings = {**way.settings, "device": options.device}
     start = time.perf_counter()
     run = training(options.shape, options.tokens, settings, dataset)
     with padded_up_to(way.longest_padded), run as bench:

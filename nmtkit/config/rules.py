@@ -95,12 +95,6 @@ def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
             "token_scores (True) need scores of the whole vocabulary, and a shortlist restricts "
             "them to its candidates; leave out --token-scores or --shortlist",
         )
-    if recipe.translation.compile == "on" and recipe.translation.devices != 1:
-        yield Problem(
-            ("compile", "devices"),
-            "compile ('on') is for one process, which translates line by line; leave out "
-            "--compile or --devices",
-        )
     yield from _spans(recipe)
     yield from _search(recipe, search)
 

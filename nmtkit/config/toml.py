@@ -29,6 +29,9 @@ from nmtkit.errors import ConfigError
 MAX_CHARACTERS = 2**18
 """Longest recipe: thousands of training texts."""
 
+REMOVED = {"compile": "off"}
+"""Settings of earlier versions, which runs and models still have; these values changed nothing."""
+
 _MAX_DOTS = 64
 """Most dots of a line outside strings; `tomllib` needs quadratic time for the parts of a key."""
 
@@ -225,7 +228,7 @@ def _flatten(
                 is_allowed = field and (field.setting.in_recipes or not value)
                 if field and field.section == section and is_allowed:
                     values[key] = value
-                else:
+                elif REMOVED.get(key) != value:
                     problems.append(_misplaced(key, f"in [{section}]", fields))
         else:
             problems.append(_stray(section, content, sections, fields))

@@ -437,12 +437,6 @@ class EngineConfig:
         "Compute activations again in the backward pass instead of keeping them: a third more "
         "time, a fraction of the memory.",
     )
-    compile: str = setting(
-        "off",
-        "Compile residual tails and the loss with torch.compile, which takes up to a minute; no "
-        "machine is known where training is faster with it.",
-        choices=("on", "off"),
-    )
     read_workers: int = setting(
         0,
         "Processes per device that load batches ahead; auto = 0, or up to 4 with "

@@ -82,12 +82,6 @@ def training_problems(recipe: TrainRecipe) -> Iterator[Problem]:
     yield from _drawn("noise", recipe.training.noise, "modifier", MODIFIERS)
     yield from _drawn("annotate", recipe.training.annotate, "kind", ANNOTATIONS)
     yield from _guided_alignment(recipe)
-    if recipe.engine.deterministic and recipe.engine.compile == "on":
-        yield Problem(
-            ("compile", "deterministic"),
-            "compile ('on') chooses kernels by their speed, so equal runs differ; leave out "
-            "--compile or --deterministic",
-        )
     if not recipe.validation.validate_every or recipe.validation.validate_metrics == NONE:
         when = "in training that does not translate the validation set"
         yield from without_effect(recipe, (*SEARCH_SETTINGS, "validate_samples"), when)

@@ -178,13 +178,6 @@ class TranslationConfig(InferenceConfig):
     shortlist: str = setting(
         "", "Restrict output tokens to a shortlist from `nmtkit shortlist`.", metavar="FOLDER"
     )
-    compile: str = setting(
-        "off",
-        "Compile the decoder for lines that are translated one at a time, on a CPU with a C++ "
-        "compiler; takes up to a minute, once for a model. If that fails, translation prints the "
-        "reason and continues without it.",
-        choices=("on", "off"),
-    )
     stream: bool = common(False, "Translate each line before reading the next one.")
     devices: int = common(
         1,

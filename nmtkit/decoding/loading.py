@@ -8,7 +8,6 @@ import torch
 from nmtkit.config.schema import AlignRecipe, RuntimeConfig, ScoringConfig, TranslateRecipe
 from nmtkit.data.shortlist import Shortlist
 from nmtkit.decoding.aligner import Aligner, AligningModel
-from nmtkit.decoding.code_cache import load_or_compile
 from nmtkit.decoding.scorer import Scorer
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import RESTORE, ConfigError, DamagedError
@@ -23,7 +22,6 @@ def load_translator(
     paths: Sequence[Path],
     recipe: TranslateRecipe,
     warn: Callable[[str], None],
-    report: Callable[[str], None] = lambda _: None,
 ) -> Translator:
     """Load a model, or several as an ensemble, ready to translate.
 
@@ -31,18 +29,13 @@ def load_translator(
         paths: paths of models, checkpoints or runs; at least one.
         recipe: settings of translation, device and precision.
         warn: takes one-line warnings.
-        report: takes a line before what takes long.
 
     Raises:
         ConfigError: the vocabularies differ, or the device is missing.
         DamagedError: a model or the shortlist is missing or incomplete.
     """
     device, config = set_up(recipe.runtime), recipe.translation
-    if config.compile == "on" and device.type != "cpu":
-        raise ConfigError(
-            "compile ('on') is for CPUs; use --device cpu, or leave out --compile "
-            "[translation.compile]"
-        )
+    dtype = _dtype(config.precision, device)
     loaded = [load_model(path, device) for path in paths]
     first, *others = loaded
     for path, other in zip(paths[1:], others, strict=True):
@@ -55,13 +48,7 @@ def load_translator(
     shortlist = _load_shortlist(config.shortlist, paths[0], first.codec)
     learnt = [{*one.manifest.get("provenance", {}).get("marks", [])} for one in loaded]
     translator = Translator(models, first.codec, recipe, warn, shortlist, set.intersection(*learnt))
-    # At last, as compiling takes long.
-    dtype = _dtype(config.precision, device)
-    for path, model in zip(paths, models, strict=True):
-        if config.compile == "on":
-            model.compiled_step = load_or_compile(
-                path, model, dtype, translator.width, report, warn
-            )
+    for model in models:
         model.prepare(dtype)
     return translator
 

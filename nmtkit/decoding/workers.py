@@ -218,7 +218,7 @@ def open_translator(
         _report_attention(paths, report)
     num_workers = _num_workers(recipe.translation.devices, recipe.runtime)
     if num_workers == 1:
-        return load_translator(paths, recipe, warn, report)
+        return load_translator(paths, recipe, warn)
     return Workers(paths, recipe, warn, num_workers, reads_ahead=reads_ahead)
 
 

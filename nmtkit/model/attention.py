@@ -27,7 +27,7 @@ from nmtkit.model.kernels.attend import (
     self_attention_window,
 )
 from nmtkit.model.kernels.training import Linear
-from nmtkit.model.state import StepState, stored_dtype
+from nmtkit.model.state import DecoderState, stored_dtype
 from nmtkit.packed import Layout, Packed
 
 
@@ -87,7 +87,7 @@ class SelfAttention(nn.Module):
         output: Tensor = self.output(context)
         return output
 
-    def step(self, x: Tensor, state: StepState, layer: int) -> Tensor:
+    def step(self, x: Tensor, state: DecoderState, layer: int) -> Tensor:
         """Attend from one new position of each row to the row's prefix and itself.
 
         Args:
@@ -161,7 +161,7 @@ class CrossAttention(nn.Module):
         )
         return (keys * keys.shape[-1] ** -0.5).mT, values
 
-    def step(self, x: Tensor, state: StepState, layer: int) -> Tensor:
+    def step(self, x: Tensor, state: DecoderState, layer: int) -> Tensor:
         """Attend from one position (B, W, D) of each row to its source sequence."""
         keys, values = state.memory(layer)
         context = attend_step(self.query(x), keys, values, state.memory_bias, self.heads)

@@ -12,7 +12,6 @@ C capacity in entries, n entries stored, S longest source.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol, TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -33,16 +32,6 @@ STORES_PRODUCTS = ("cuda",)
 In bfloat16 a step reads half as much. On other devices they have the type of hidden vectors.
 """
 
-StepTensors: TypeAlias = tuple[
-    Tensor, Tensor, Tensor, list[Tensor], list[Tensor], list[Tensor], list[Tensor]
-]
-"""All tensors of a step, except those of the new tokens.
-
-The indices of their entries (W,); the bias of all entries of the capacity (B, W, C), and that of
-the source's positions (BH, 1, S); for each layer the stored keys (B, H, C, K) and values (B, H, C,
-U), and the source's keys (BH, K, S) and values (BH, S, U).
-"""
-
 
 def stored_dtype(product: Tensor, hidden: Tensor) -> torch.dtype:
     """Return the type in which keys and values are stored, and the attention of steps computed.
@@ -52,19 +41,6 @@ def stored_dtype(product: Tensor, hidden: Tensor) -> torch.dtype:
         hidden: the vectors that were projected, float32 also if products are bfloat16.
     """
     return product.dtype if product.device.type in STORES_PRODUCTS else hidden.dtype
-
-
-class StepState(Protocol):
-    """The tensors that a decoder's layers read and write in a step; see `DecoderState`."""
-
-    memory_bias: Tensor
-    prefix_bias: Tensor
-
-    def append(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Store one layer's new entries; return keys and values of all."""
-
-    def memory(self, layer: int) -> tuple[Tensor, Tensor]:
-        """Return the source's keys and values for one layer."""
 
 
 class DecoderState:
@@ -98,11 +74,10 @@ class DecoderState:
         layers, sentences, heads = self._memory_keys.shape[:3]
         bias = _masked_bias(self._memory_keys, memory_mask.shape).masked_fill_(memory_mask, 0.0)
         self._memory_bias = bias[:, None].repeat(1, heads, 1)  # (B, H, S)
-        # A tensor per layer: when the capacity grows, one layer at a time is stored twice. Zeros,
-        # because compiled code multiplies by the entries that are not written yet, too.
+        # A tensor per layer: when the capacity grows, one layer at a time is stored twice.
         capacity, like = (sentences, heads, ENTRY_BLOCK), self._memory_keys
-        self._keys = [like.new_zeros(*capacity, sizes[0]) for _ in range(layers)]
-        self._values = [like.new_zeros(*capacity, sizes[1]) for _ in range(layers)]
+        self._keys = [like.new_empty(*capacity, sizes[0]) for _ in range(layers)]
+        self._values = [like.new_empty(*capacity, sizes[1]) for _ in range(layers)]
         self._bias = _masked_bias(self._memory_keys, (sentences, 1, ENTRY_BLOCK))
         self._num_entries = 0
         self._new = slice(0, 0)  # the entries of the current step
@@ -167,12 +142,6 @@ class DecoderState:
         heads = self._memory_bias.shape[1]
         self.prefix_bias = self._bias[:, None, :, :last].expand(-1, heads, -1, -1).flatten(0, 1)
         self._new = slice(first, last)
-
-    def step_tensors(self) -> StepTensors:
-        """Return all that the layers read and write in the step that has begun."""
-        new = torch.arange(self._new.start, self._new.stop, device=self._bias.device)
-        lists = (self._keys, self._values, *self._memory)
-        return new, self._bias, self.memory_bias, *lists
 
     def append(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Store one layer's new entries.

@@ -15,19 +15,10 @@ from torch.utils.checkpoint import checkpoint
 
 from nmtkit.config.training import NORMS, AligningAttention, ModelConfig
 from nmtkit.model.attention import aligning_attention
-from nmtkit.model.compiled_step import CompiledStep
 from nmtkit.model.embedding import POSITIONS, Embedding, token_embedding
 from nmtkit.model.kernels.inference import InferenceLinear, replace_linears
 from nmtkit.model.kernels.training import call_with_rounded_weights
-from nmtkit.model.layers import (
-    EAGER,
-    DecoderLayer,
-    EncoderLayer,
-    Function,
-    ResidualTail,
-    layer_norm,
-    step_layers,
-)
+from nmtkit.model.layers import DecoderLayer, EncoderLayer, Function, layer_norm
 from nmtkit.model.state import DecoderState
 from nmtkit.packed import Packed
 
@@ -42,7 +33,6 @@ class Transformer(nn.Module):
         target_size: int,
         is_shared: bool,
         *,
-        tail: ResidualTail = EAGER,
         activation_checkpointing: bool = False,
     ) -> None:
         """Build and initialise the parameters from torch's global generator.
@@ -51,7 +41,6 @@ class Transformer(nn.Module):
             config: the shape.
             source_size, target_size: entries of the two vocabularies.
             is_shared: both sides use one vocabulary, so their embeddings can be tied.
-            tail: the residual tail of layers in training.
             activation_checkpointing: training keeps the inputs of layers, and computes the layers
                 again in the backward pass.
         """
@@ -62,8 +51,6 @@ class Transformer(nn.Module):
         self.prepared_output: InferenceLinear | None = None
         # What `nmtkit align --choose-layer` stored.
         self.stored_aligning_attention: AligningAttention | None = None
-        # The layers of the decoder as code for steps of one sentence.
-        self.compiled_step: CompiledStep | None = None
         target_tokens = token_embedding(target_size, config.model_size)
         source_tokens = (
             target_tokens
@@ -73,8 +60,8 @@ class Transformer(nn.Module):
         positions = POSITIONS[config.positions]
         self.source_embedding = Embedding(source_tokens, positions(config), config.dropout)
         self.target_embedding = Embedding(target_tokens, positions(config), config.dropout)
-        encoder = nn.ModuleList(EncoderLayer(config, tail) for _ in range(config.encoder_layers))
-        decoder = nn.ModuleList(DecoderLayer(config, tail) for _ in range(config.decoder_layers))
+        encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
+        decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
         # A ModuleList hides its types from type checkers.
         self.encoder = cast(Sequence[EncoderLayer], encoder)
         self.decoder = cast(Sequence[DecoderLayer], decoder)
@@ -158,9 +145,10 @@ class Transformer(nn.Module):
         state.begin_step()
         position = torch.arange(state.length - 1, state.length, device=tokens.device)
         x = self.target_embedding(tokens, position, state.length)
-        if self.compiled_step is not None and self.compiled_step.fits(x):
-            return self.compiled_step(x, state)
-        return cast(Tensor, self.decoder_norm(step_layers(self.decoder, x, state)))
+        for index, layer in enumerate(self.decoder):
+            attentions = (layer.self_attention.step, layer.memory_attention.step)
+            x = layer(x, *(partial(attend, state=state, layer=index) for attend in attentions))
+        return cast(Tensor, self.decoder_norm(x))
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Project hidden vectors (..., D) to unnormalised log-probabilities (..., V).

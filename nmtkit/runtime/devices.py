@@ -1,19 +1,16 @@
-"""The device of a process: precision, memory, compiled functions, threads that compute."""
+"""The device of a process: precision, memory, threads that compute."""
 
 import ctypes
 import os
 import resource
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TypeVar
 
 import torch
-from torch import Tensor
 
 from nmtkit.config.schema import RuntimeConfig
-from nmtkit.errors import ConfigError, first_paragraph
-from nmtkit.runtime.environment import number_from_launcher, use_own_compiler_cache
+from nmtkit.errors import ConfigError
+from nmtkit.runtime.environment import number_from_launcher
 from nmtkit.runtime.processor import keep_freed_memory, multiplies_bfloat16
 
 KIBIBYTE = 1024
@@ -59,8 +56,6 @@ def _compute_without_a_team() -> None:
     with suppress(AttributeError):  # a build of torch without OpenMP
         ctypes.CDLL(None).omp_set_num_threads(1)
 
-
-Result = TypeVar("Result")
 
 NUM_CACHED_KERNELS = "256"
 """Number of compiled kernels that oneDNN keeps; it compiles one per shape of a bfloat16 product.
@@ -157,41 +152,6 @@ def precision_of_inference(runtime: RuntimeConfig) -> str:
     has_gpu = runtime.device != "cpu" and torch.cuda.is_available()
     device = torch.device("cuda" if has_gpu else "cpu")
     return "bfloat16" if choose_precision("auto", device, trained_size=None) else "float32"
-
-
-def compiled(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Return a function that is compiled at its first call, once for all numbers of tokens.
-
-    torch.compile recompiles for new shapes, and the number of tokens differs between batches.
-    Therefore this dimension is marked as dynamic. torch would specialise on a single token, so
-    the eager function computes that case.
-
-    Args:
-        function: function of tensors (tokens, ...) and other arguments; each argument has the
-            same type in every call.
-
-    Raises:
-        ConfigError: the user has no folder for the code; or, in a call, it cannot be compiled.
-    """
-    use_own_compiler_cache()  # before torch's compiler is imported
-    # torch would keep precompiled headers in a temporary folder that others may write to.
-    fast = torch.compile(function, fullgraph=True, options={"cpp_cache_precompile_headers": False})
-
-    def call(*arguments: object) -> Result:
-        tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
-        if any(tensor.shape[0] == 1 for tensor in tensors):
-            return function(*arguments)
-        for tensor in tensors:
-            torch._dynamo.mark_dynamic(tensor, 0)
-        try:
-            return fast(*arguments)
-        except torch._dynamo.exc.TorchDynamoException as error:
-            raise ConfigError(
-                f"compile ('on') failed: {first_paragraph(error)}; use --compile off "
-                "[engine.compile]"
-            ) from error
-
-    return call
 
 
 def make_deterministic() -> None:

@@ -6,17 +6,13 @@ processes end with their parent, even if it is killed: the kernel ends them.
 """
 
 import ctypes
-import hashlib
 import os
 import signal
-import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from nmtkit.errors import ConfigError
-from nmtkit.runtime.processor import processor_instructions, processor_name
 
 LAUNCHER = "NMTKIT_LAUNCHER"
 """Environment variable with the process id of the launcher of training; its ranks end with it."""
@@ -91,8 +87,6 @@ WAITING_VARIABLES = ("OMP_WAIT_POLICY", *_WAITING)
 _SAFE_PATH, _OWN = "PYTHONSAFEPATH", "nmtkit"
 """A variable of Python that any text turns on, and the text by which nmtkit knows its own."""
 
-_COMPILER_CACHE = "TORCHINDUCTOR_CACHE_DIR"
-
 
 def set_environment() -> None:
     """Set the variables of a process that nmtkit owns; call it before torch is imported."""
@@ -140,46 +134,3 @@ def python_command(module: str) -> list[str]:
         f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
     )
     return [sys.executable, "-P", "-c", code]
-
-
-def use_own_compiler_cache() -> None:
-    """Have torch's compiler keep code in the user's cache; Triton's code is kept there, too.
-
-    By default torch reads code and pickles from /tmp/torchinductor_USER, whoever made that folder.
-    Code is for one processor, and machines may share a home, so each processor has its folder.
-
-    Raises:
-        ConfigError: as `cache_folder`.
-    """
-    if not os.environ.get(_COMPILER_CACHE):
-        processor = f"{processor_name()} {processor_instructions()}".encode()
-        name = f"torchinductor/{hashlib.sha256(processor).hexdigest()[:16]}"
-        os.environ[_COMPILER_CACHE] = str(cache_folder(name))
-
-
-def cache_folder(name: str) -> Path:
-    """Return a folder for code in nmtkit's part of $XDG_CACHE_HOME or ~/.cache; make it if missing.
-
-    Raises:
-        ConfigError: nmtkit's part is of another user, who or others can write to it; or it cannot
-            be made.
-    """
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    try:
-        own = (base if base.is_absolute() else Path.home() / ".cache") / "nmtkit"
-        folders = [own / part for part in reversed((name, *map(str, Path(name).parents)))]
-        for folder in folders:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except (OSError, RuntimeError) as error:  # a user without a home
-        raise ConfigError(
-            f"no folder for compiled code can be made ({error}); set XDG_CACHE_HOME to a folder of "
-            "your own"
-        ) from error
-    for folder in folders:
-        found = folder.stat()
-        if found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise ConfigError(
-                f"{folder}: compiled code is kept where only you can write, and others can write "
-                "here; change its mode or owner, or set XDG_CACHE_HOME to a folder of your own"
-            )
-    return folder

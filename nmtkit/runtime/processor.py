@@ -27,12 +27,6 @@ def multiplies_bfloat16(processor: Path = PROCESSOR) -> bool:
     return re.search(r"\b(avx512_bf16|amx_bf16)\b", _description(processor)) is not None
 
 
-def processor_instructions(processor: Path = PROCESSOR) -> str:
-    """Return the names of the CPU's instructions; empty if the system does not list them."""
-    found = re.search(r"^(?:flags|Features)\s*:\s*(.*\S)", _description(processor), re.MULTILINE)
-    return found[1] if found else ""
-
-
 def _description(processor: Path) -> str:
     """Return the system's description of the CPU; empty if there is none."""
     try:

@@ -16,7 +16,7 @@ from nmtkit.config.training import TrainingConfig
 from nmtkit.data.batch import Batch
 from nmtkit.model.attention import recorded
 from nmtkit.model.cost import chunk_size
-from nmtkit.model.kernels.cross_entropy import smoothed_cross_entropy, softmax_in_place
+from nmtkit.model.kernels.cross_entropy import smoothed_cross_entropy
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import Packed
 
@@ -79,7 +79,6 @@ class Objective(nn.Module):
         model: Transformer,
         config: TrainingConfig,
         low_precision: torch.dtype | None,
-        softmax: Callable[[Tensor, Tensor], Tensor] = softmax_in_place,
     ) -> None:
         """Store the parts.
 
@@ -87,14 +86,12 @@ class Objective(nn.Module):
             model: model to train or validate, on its device.
             config: settings of the losses.
             low_precision: type of matrix products; None = type of the weights.
-            softmax: `softmax_in_place`, or the same compiled; used where gradients are needed.
         """
         super().__init__()
         self.model = model
         self.label_smoothing = config.label_smoothing
         self.factors = {name: one.weight(config) for name, one in LOSSES.items()}
         self.low_precision = low_precision
-        self.softmax = softmax
         weight = model.output_weight
         self.chunk_tokens = chunk_size(len(weight), weight.device.type)
 
@@ -125,7 +122,6 @@ class Objective(nn.Module):
             batch.target_out,
             self.label_smoothing,
             self.chunk_tokens,
-            self.softmax,
         )
         sums = {"cross_entropy": cross_entropy, NLL: nll, GUIDED_ALIGNMENT: guided_alignment}
         scales = {name: counts[NLL] / max(1, counts[name]) for name in counts} if counts else {}

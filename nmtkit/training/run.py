@@ -55,7 +55,6 @@ from nmtkit.training.micro_batches import initial_seed
 from nmtkit.training.objective import Objective
 from nmtkit.training.optimizer import describe_frozen, freeze, highest_learning_rate
 from nmtkit.training.state import (
-    Execution,
     Progress,
     RunContext,
     TrainState,
@@ -136,7 +135,6 @@ def train(
                 dataset=dataset,
                 folder=folder,
                 device=device,
-                execution=Execution.of(recipe, device),
                 ranks=ranks,
                 stop=stop,
                 reporter=reporter,
@@ -165,13 +163,13 @@ def make_trainer(
         ConfigError, ResourceError: see `decide_micro_batches`.
     """
     recipe, dataset, ranks = context.recipe, context.dataset, context.ranks
-    objective = make_objective(recipe, train_state.model, context.execution).train()
+    objective = Objective(train_state.model, recipe.training, context.low_precision).train()
     schedule = decide_micro_batches(context, train_state, objective)
     context.end_if_stop_requested(train_state.progress.update)
     example = eos_batch([1, 1], [1, 1], context.device)
     parallel = ranks.wrap(objective, lambda module: module(example).loss.backward())
     validator = Validator(
-        make_objective(recipe, train_state.published, context.execution),
+        Objective(train_state.published, recipe.training, context.low_precision),
         dataset,
         recipe.search,
         make_validation_metrics(
@@ -197,11 +195,6 @@ def make_loader(
     return UpdateLoader(open_stream, partial(make_batch, device=device), background)
 
 
-def make_objective(recipe: TrainRecipe, model: Transformer, execution: Execution) -> Objective:
-    """Make the objective by which a model is trained and validated."""
-    return Objective(model, recipe.training, execution.precision, execution.softmax)
-
-
 def make_train_state(
     context: RunContext,
     progress: Progress,
@@ -218,14 +211,13 @@ def make_train_state(
         ConfigError: --freeze leaves nothing to train.
         DamagedError: the weights to copy are damaged.
     """
-    recipe, codec, execution = context.recipe, context.dataset.codec, context.execution
+    recipe, codec = context.recipe, context.dataset.codec
     torch.manual_seed(initial_seed(recipe.seed.seed))
     model = Transformer(
         recipe.model,
         codec.source.size,
         codec.target.size,
         codec.is_shared,
-        tail=execution.tail,
         activation_checkpointing=recipe.engine.activation_checkpointing,
     )
     for line in context.ranks.run_on_all(lambda: [*initialize(model)]):
@@ -424,7 +416,7 @@ def announce(trainer: Trainer) -> None:
     parameters = sum(p.numel() for p in trainer.train_state.model.parameters())
     planned, warmup = planned_updates(recipe, dataset), recipe.training.warmup_updates
     peak = highest_learning_rate(recipe.model.model_size, recipe.training, planned)
-    precision = context.execution.precision or torch.float32
+    precision = context.low_precision or torch.float32
     context.reporter.message(
         f"parameters={parameters} pairs={dataset.num_train_pairs} "
         f"source_entries={dataset.codec.source.size} target_entries={dataset.codec.target.size} "
@@ -432,8 +424,7 @@ def announce(trainer: Trainer) -> None:
         f"device={context.device} ranks={context.ranks.size} threads={torch.get_num_threads()} "
         f"micro_batches={trainer.schedule.at(progress.update + 1)} "
         f"precision={str(precision).removeprefix('torch.')} "
-        f"attention={_attention(recipe.model, context.device, precision)} "
-        f"compile={recipe.engine.compile}"
+        f"attention={_attention(recipe.model, context.device, precision)}"
     )
     for line in describe_directions(dataset):
         context.reporter.message(line)

@@ -13,12 +13,10 @@ from nmtkit.config.training import TrainingConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Position
 from nmtkit.errors import DivergedError, LostRankError
-from nmtkit.model.kernels.cross_entropy import softmax_in_place
-from nmtkit.model.layers import EAGER, ResidualTail, add_and_norm, add_norm_feed_forward
 from nmtkit.model.transformer import Transformer
 from nmtkit.progress.records import Log
 from nmtkit.progress.reporter import ProgressReporter
-from nmtkit.runtime.devices import choose_precision, compiled
+from nmtkit.runtime.devices import choose_precision
 from nmtkit.signals import StopRequest
 from nmtkit.storage.manifest import Json
 from nmtkit.storage.run_folder import RunFolder
@@ -41,35 +39,6 @@ _WEIGHTS = "weights"
 
 
 @dataclass(frozen=True)
-class Execution:
-    """Precision and functions with which training computes, chosen before the model is built.
-
-    Attributes:
-        precision: type of matrix products; None = type of the weights.
-        tail: residual tail of the layers, eager or compiled.
-        softmax: `kernels.cross_entropy.softmax_in_place`, eager or compiled.
-    """
-
-    precision: torch.dtype | None
-    tail: ResidualTail = EAGER
-    softmax: Callable[[Tensor, Tensor], Tensor] = softmax_in_place
-
-    @staticmethod
-    def of(recipe: TrainRecipe, device: torch.device) -> "Execution":
-        """Return what a recipe asks for; matrix products and attention are kernels already.
-
-        Raises:
-            ConfigError: the GPU cannot compute in the precision; or see `compiled`.
-        """
-        size = recipe.model.model_size
-        precision = choose_precision(recipe.engine.precision, device, trained_size=size)
-        if recipe.engine.compile == "off":
-            return Execution(precision)
-        tail = ResidualTail(compiled(add_and_norm), compiled(add_norm_feed_forward))
-        return Execution(precision, tail, compiled(softmax_in_place))
-
-
-@dataclass(frozen=True)
 class RunContext:
     """Settings, data, folder, device and ranks of a run.
 
@@ -78,7 +47,6 @@ class RunContext:
         dataset: training and validation pairs.
         folder: where checkpoints and logs are saved.
         device: where this rank computes.
-        execution: precision and compiled functions.
         ranks: all processes of the run.
         stop: requests to stop.
         reporter: shows progress.
@@ -91,13 +59,22 @@ class RunContext:
     dataset: Dataset
     folder: RunFolder
     device: torch.device
-    execution: Execution
     ranks: Ranks
     stop: StopRequest
     reporter: ProgressReporter
     logs: Sequence[Log]
     parents: Sequence[Json]
     clock: Callable[[], float]
+
+    @property
+    def low_precision(self) -> torch.dtype | None:
+        """The type of matrix products; None = type of the weights.
+
+        Raises:
+            ConfigError: the GPU cannot compute in it.
+        """
+        size = self.recipe.model.model_size
+        return choose_precision(self.recipe.engine.precision, self.device, trained_size=size)
 
     def end_if_stop_requested(self, update: int) -> None:
         """End all ranks if any rank was asked to stop.

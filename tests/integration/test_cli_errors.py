@@ -64,7 +64,7 @@ def nmtkit(
         ("info data --preset base --vocab-size 37000", 2, "--preset --vocab-size"),
         ("info data --paper", 2, "--paper"),
         ("info data", 4, "data"),
-        ("translate model --compile", 2, "--compile"),
+        ("translate model --precision", 2, "--precision"),
         ("translate model --seed 7", 2, "seed 7 --sample"),
         (
             "translate model --max-output-length 2 --min-length-offset 9",

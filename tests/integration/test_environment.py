@@ -15,7 +15,6 @@ import pytest
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.runtime.environment import SPIN_COUNT
 from nmtkit.storage.model_folder import write_model
-from tests.compilers import needs_compiler
 from tests.launching import SETTINGS
 from tests.tiny import TRAIN_LINES, tiny_codec, tiny_dataset, tiny_model
 
@@ -96,19 +95,6 @@ def test_a_model_in_python_waits_without_spinning() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert str(SPIN_COUNT) in spin_counts(done)
-
-
-@pytest.mark.thorough
-@needs_compiler
-def test_code_of_training_is_compiled_in_the_cache_of_the_user(files: Path) -> None:
-    (files / "temporary").mkdir()
-    folders = {"TMPDIR": str(files / "temporary"), "XDG_CACHE_HOME": str(files / "cache")}
-    folders["TORCHINDUCTOR_CACHE_DIR"] = ""  # tests in this process may have set it
-    done = nmtkit(files, f"{TRAIN} --compile on", **folders)
-    assert "not compiled" not in done.stderr
-    assert not (files / "imported").exists(), (files / "imported").read_text()
-    assert not [*(files / "temporary").iterdir()]
-    assert [*(files / "cache/nmtkit/torchinductor").rglob("*.so")]
 
 
 def test_a_program_as_a_metric_imports_its_neighbours(files: Path) -> None:

@@ -12,7 +12,6 @@ from nmtkit.data.binary import Dataset, PairIds, Sequences
 from nmtkit.model.kernels import unpadded
 from nmtkit.training.objective import LOSSES, num_target_tokens
 from nmtkit.training.optimizer import normalize_and_clip_gradients
-from nmtkit.training.state import Execution
 from tests.tiny import tiny_dataset, tiny_train_recipe
 from tests.training import run_context, trainer_of
 
@@ -30,9 +29,7 @@ needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is n
     [("bfloat16", 0), ("bfloat16", 64), ("float32", 64)],
     ids=["flash", "padded", "float32"],
 )
-@pytest.mark.parametrize("compile", ["off", "on"])
 def test_an_update_does_not_wait_for_the_device(
-    compile: str,
     precision: str,
     longest_padded: int,
     tmp_path: Path,
@@ -45,11 +42,10 @@ def test_an_update_does_not_wait_for_the_device(
     recipe = replace(
         recipe,
         training=TrainingConfig(clip_norm=1.0, ema_decay=0.9),
-        engine=replace(recipe.engine, compile=compile, precision=precision),
+        engine=replace(recipe.engine, precision=precision),
     )
-    execution = Execution.of(recipe, device)
     context = run_context(recipe, dataset, tmp_path / "run")
-    trainer = trainer_of(replace(context, device=device, execution=execution))
+    trainer = trainer_of(replace(context, device=device))
     mode = torch.cuda.get_sync_debug_mode()
     try:
         for number in (1, 2, 3):

@@ -211,14 +211,3 @@ def places_of_listeners(pid: int) -> list[str]:
     tables = (Path(f"/proc/net/{name}").read_text(encoding="ascii") for name in ("tcp", "tcp6"))
     rows = [line.split() for table in tables for line in table.splitlines()[1:]]
     return [row[1].partition(":")[0] for row in rows if row[3] == LISTENING and row[9] in sockets]
-
-
-def test_compiled_ranks_train_the_same_model_as_one_process(data: Path, tmp_path: Path) -> None:
-    settings = ("--compile=on", "--max-updates=8", "--learning-rate-scale=0.2")
-    for devices in ("1", "2"):
-        code, talk = end(start(data, tmp_path / devices, *settings, "--devices", devices))
-        assert code == 0, talk
-        assert " compile=on" in talk
-        assert f" ranks={devices} " in talk
-    one, two = (parameters(tmp_path / devices) for devices in ("1", "2"))
-    torch.testing.assert_close(one, two, rtol=0.0, atol=1e-5)

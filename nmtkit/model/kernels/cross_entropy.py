@@ -6,7 +6,6 @@ Smoothing needs no pass over the vocabulary: it is linear in the hidden vector.
 Source: paper, section 5.4; Szegedy et al. 2016, section 7 (mass spread over all V entries).
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -79,7 +78,6 @@ def smoothed_cross_entropy(
     targets: Tensor,
     smoothing: float,
     chunk_tokens: int,
-    softmax: Callable[[Tensor, Tensor], Tensor] = softmax_in_place,
 ) -> CrossEntropy:
     """Return the loss sums of predicting each target from its hidden vector.
 
@@ -92,7 +90,6 @@ def smoothed_cross_entropy(
         targets: (Y,) int64 ids to predict.
         smoothing: s, probability mass spread evenly over the vocabulary.
         chunk_tokens: tokens per chunk.
-        softmax: `softmax_in_place`, or the same compiled; used where gradients are needed.
 
     Returns:
         sums over the Y tokens.
@@ -105,7 +102,7 @@ def smoothed_cross_entropy(
         targets,
         smoothing,
         chunk_tokens,
-        softmax if needs_gradient else None,
+        needs_gradient,
     )
     return CrossEntropy(smoothed, nll)
 
@@ -119,7 +116,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         targets: Tensor,
         smoothing: float,
         chunk: int,
-        softmax: Callable[[Tensor, Tensor], Tensor] | None,
+        needs_gradient: bool,
     ) -> tuple[Tensor, Tensor]:
         exact = torch.promote_types(hidden.dtype, torch.float32)
         is_padded = is_low_precision_on_cpu(hidden.device, hidden.dtype)
@@ -129,7 +126,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         weight_mean = weight.mean(0, dtype=exact)
         hidden_sum = hidden.sum(0, dtype=exact)
         # A frozen projection has no gradient; nor has a hidden vector if all below is frozen.
-        needs_hidden, needs_weight = (softmax and needs for needs in ctx.needs_input_grad[:2])
+        needs = ctx.needs_input_grad[:2] if needs_gradient else (False, False)
+        needs_hidden, needs_weight = needs
         num_columns = row_length(len(weight), hidden.device.type)
         hidden_gradient = weight_gradient = None
         if needs_hidden:
@@ -150,9 +148,9 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             logits = torch.mm(vectors, factor.T, out=block[:size])
             logits[:, len(weight) :] = -torch.inf
             target_logits += logits.gather(1, target).sum(dtype=exact)
-            log_probs = (softmax or softmax_in_place)(logits, target)
+            log_probs = softmax_in_place(logits, target)
             nll -= log_probs[:num_tokens].sum()
-            if softmax:
+            if needs_gradient:
                 # The target's p - (1 - s) is computed before it is rounded.
                 of_target = log_probs.exp() + (smoothing - 1.0)
                 # In bfloat16 on a CPU, scatter_ takes 9 ms for 2 048 of 8 000 entries each.

@@ -83,19 +83,6 @@ class InferenceLinear(nn.Module):
         return self._multiply(x.to(self._input))
 
 
-class PlainLinear(nn.Module):
-    """x W^T + b for a compiler, which prepares the matrix itself: it is a parameter."""
-
-    def __init__(self, weight: Tensor, bias: Tensor, dtype: torch.dtype) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(weight.detach().to(dtype), requires_grad=False)
-        self.bias = nn.Parameter(bias.detach().to(dtype), requires_grad=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Compute (..., outputs) from x (..., inputs)."""
-        return F.linear(x.to(self.weight.dtype), self.weight, self.bias)
-
-
 def replace_linears(module: nn.Module, make: Callable[[Tensor, Tensor], nn.Module]) -> None:
     """Replace each linear layer by what `make` returns for its weight and bias.
 

@@ -29,10 +29,6 @@ LINEAR: Mapping[str, Value] = {
         ({"window": 2046, "positions": "learned"}, "window 2046 1024; 2046 model.window"),
         ({"window": 1, "positions": "learned", "max_positions": 1}, "window 1"),
         ({"window": -8}, "window -8 0 2**63 model.window"),
-        (
-            {"compile": "on", "deterministic": True},
-            "compile on; --compile --deterministic engine.compile",
-        ),
         ({"learning_rate": 0.001}, "learning_rate 0.001 --schedule inverse-sqrt"),
         (
             {"schedule": "constant"},

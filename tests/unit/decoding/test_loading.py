@@ -1,6 +1,5 @@
 """Scorers and translators that are loaded compute the same, in the given precision."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,18 +9,16 @@ import torch
 from nmtkit.config.schema import (
     RuntimeConfig,
     ScoringConfig,
-    SearchConfig,
     TrainRecipe,
     TranslateRecipe,
 )
-from nmtkit.config.translation import OutputConfig, SamplingConfig, TranslationConfig
+from nmtkit.config.translation import OutputConfig, TranslationConfig
 from nmtkit.data.shortlist import Shortlist
 from nmtkit.decoding import loading
 from nmtkit.decoding.answers import Request
 from nmtkit.decoding.loading import load_scorer, load_translator
 from nmtkit.decoding.scorer import line_names
 from nmtkit.errors import ConfigError, DamagedError
-from nmtkit.model.transformer import Transformer
 from nmtkit.storage.model_folder import write_model
 from tests.messages import refuses
 from tests.tiny import TRAIN_LINES, never_warn, tiny_codec, tiny_model
@@ -84,52 +81,6 @@ def test_integers_need_a_processor_that_multiplies_them(
     monkeypatch.setattr(loading, "set_up", lambda _: torch.device("meta"))
     with refuses(ConfigError, "precision int8 for CPUs; --device cpu"):
         load_scorer(path, scoring, CPU, never_warn)
-
-
-COMPILED = TranslationConfig(compile="on")
-
-
-@pytest.mark.parametrize(
-    ("recipe", "num_models", "sizes"),
-    [
-        (TranslateRecipe(translation=COMPILED, search=SearchConfig(beam=3)), 1, [3]),
-        (TranslateRecipe(translation=COMPILED, search=SearchConfig(beam=2)), 2, [2, 2]),
-        (
-            TranslateRecipe(
-                translation=COMPILED,
-                sampling=SamplingConfig(sample=True),
-                output=OutputConfig(n_best=5, output_format="json"),
-            ),
-            1,
-            [5],
-        ),
-    ],
-)
-def test_steps_are_compiled_for_the_rows_of_a_sentence(
-    recipe: TranslateRecipe,
-    num_models: int,
-    sizes: list[int],
-    path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    compiled: list[int] = []
-
-    def compile_nothing(_: Path, model: Transformer, dtype: torch.dtype, *rest: object) -> None:
-        assert model.prepared_output is None
-        assert dtype == torch.float32
-        assert isinstance(rest[0], int)
-        compiled.append(rest[0])
-
-    monkeypatch.setattr(loading, "load_or_compile", compile_nothing)
-    recipe = replace(recipe, runtime=CPU)
-    load_translator([path] * num_models, recipe, never_warn)
-    assert compiled == sizes
-
-
-def test_compiling_is_refused_on_a_gpu(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "set_up", lambda _: torch.device("cuda"))
-    with refuses(ConfigError, "compile on CPUs; --device --compile"):
-        load_translator([path], TranslateRecipe(translation=COMPILED), never_warn)
 
 
 @pytest.mark.parametrize(("num_rows", "size"), [(19, 10**12), (18, 19)])

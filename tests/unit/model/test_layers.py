@@ -12,7 +12,6 @@ from nmtkit.config.training import ModelConfig
 from nmtkit.model.attention import SelfAttention
 from nmtkit.model.layers import (
     ACTIVATIONS,
-    EAGER,
     NORMS,
     DecoderLayer,
     EncoderLayer,
@@ -117,7 +116,7 @@ def assert_same_with_gradients(actual: Tensor, expected: Tensor, leaves: list[Te
 @norms
 @pytest.mark.parametrize("sizes", [TARGET, [4, 4]], ids=["ragged", "rectangular"])
 def test_the_encoder_layer_equals_torchs(sizes: list[int], norm: str) -> None:
-    layer = EncoderLayer(config(norm, 0.0, 0.0), EAGER)
+    layer = EncoderLayer(config(norm, 0.0, 0.0))
     randomize(layer)
     oracle = torch_encoder_layer(layer, norm)
     x, layout = random_values(sizes), Layout(sizes, CPU)
@@ -128,7 +127,7 @@ def test_the_encoder_layer_equals_torchs(sizes: list[int], norm: str) -> None:
 
 @norms
 def test_the_decoder_layer_equals_torchs(norm: str) -> None:
-    layer = DecoderLayer(config(norm, 0.0, 0.0), EAGER)
+    layer = DecoderLayer(config(norm, 0.0, 0.0))
     randomize(layer)
     oracle = torch_decoder_layer(layer, norm)
     x, memory = random_values(TARGET), random_values(SOURCE)
@@ -147,7 +146,7 @@ def test_the_decoder_layer_equals_torchs(norm: str) -> None:
 
 @norms
 def test_parameter_gradients_of_a_layer_equal_torchs(norm: str) -> None:
-    layer = EncoderLayer(config(norm, 0.0, 0.0), EAGER)
+    layer = EncoderLayer(config(norm, 0.0, 0.0))
     randomize(layer)
     oracle = torch_encoder_layer(layer, norm)
     x, layout = random_values(TARGET), Layout(TARGET, CPU)

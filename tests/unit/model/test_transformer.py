@@ -239,8 +239,9 @@ def test_a_state_has_the_type_of_products_or_that_of_hidden_vectors(
         state.expand(20)
         for _ in range(2):  # the storage grows
             logits = model.step(torch.full((len(SOURCES), 20), 5), state)
-    _, _, _, *stored = state.step_tensors()
-    assert {one.dtype for layers in stored for one in layers} == {dtype}
+        new = torch.zeros(len(SOURCES), model.config.heads, 20, model.config.head_sizes[0])
+        stored = (*state.append(0, new, new), *state.memory(0))
+    assert {one.dtype for one in stored} == {dtype}
     assert logits.dtype == torch.float32
 
 

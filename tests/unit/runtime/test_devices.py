@@ -1,10 +1,8 @@
 import dataclasses
 import os
-from pathlib import Path
 
 import pytest
 import torch
-from torch._dynamo.exc import TorchDynamoException
 
 from nmtkit.config.schema import RuntimeConfig
 from nmtkit.errors import ConfigError
@@ -157,25 +155,3 @@ def test_a_gpu_without_bfloat16_refuses_it(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: False)
     with refuses(ConfigError, "precision bfloat16 GPU; --precision float32"):
         runtime.choose_precision("bfloat16", torch.device("cuda"), trained_size=None)
-
-
-def test_a_function_that_cannot_be_compiled_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise TorchDynamoException("ToolError: no tool\nfor it\n\nmore")
-
-    monkeypatch.setattr(torch, "compile", lambda *_, **__: fail)
-    function = runtime.compiled(torch.exp)
-    with refuses(ConfigError, "compile on ToolError no tool for it; --compile off engine.compile"):
-        function(torch.ones(2))
-    assert function(torch.zeros(1)).tolist() == [1.0]  # one token is never compiled
-
-
-def test_code_is_compiled_where_only_the_user_can_write(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "nmtkit").mkdir()
-    (tmp_path / "nmtkit").chmod(0o777)
-    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with refuses(ConfigError, f"{tmp_path}/nmtkit; XDG_CACHE_HOME"):
-        runtime.compiled(torch.exp)

@@ -1,26 +1,19 @@
 """Variables of the process and its children; which folders may hold code."""
 
-import errno
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from nmtkit.errors import ConfigError
-from nmtkit.runtime import environment
 from nmtkit.runtime.environment import (
     SPIN_COUNT,
-    cache_folder,
     environment_of_users,
     python_command,
     set_environment,
     shorten_spinning,
-    use_own_compiler_cache,
 )
-from tests.messages import refuses
 
 ROOT = Path(__file__).parents[3]
 WAITING = {"GOMP_SPINCOUNT": str(SPIN_COUNT), "KMP_BLOCKTIME": "1"}
@@ -128,98 +121,3 @@ def test_workers_of_a_script_import_its_neighbours_and_no_strangers(tmp_path: Pa
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "served\n", "")
-
-
-def test_the_cache_is_made_for_the_user_alone(home: Path) -> None:
-    before = os.umask(0)
-    try:
-        folder = cache_folder("code")
-    finally:
-        os.umask(before)
-    assert folder == home / ".cache/nmtkit/code"
-    for one in (folder, folder.parent):
-        assert one.stat().st_mode & 0o777 == 0o700
-    assert cache_folder("code") == folder
-
-
-def open_to_a_group(folder: Path, _: pytest.MonkeyPatch) -> None:
-    folder.chmod(0o770)
-
-
-def open_to_all(folder: Path, _: pytest.MonkeyPatch) -> None:
-    folder.chmod(0o702)
-
-
-def of_a_stranger(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if os.geteuid() == 0:
-        os.chown(folder, STRANGER, -1)
-    else:
-        monkeypatch.setattr(os, "geteuid", lambda: STRANGER)
-
-
-@pytest.mark.parametrize("parents", [0, 1])
-@pytest.mark.parametrize("change", [open_to_a_group, open_to_all, of_a_stranger])
-def test_a_cache_that_others_can_write_to_is_refused(
-    change: Callable[[Path, pytest.MonkeyPatch], None],
-    parents: int,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    folder = cache_folder("code")
-    changed = [folder, folder.parent][parents]
-    change(changed, monkeypatch)
-    named = folder.parent if os.geteuid() == STRANGER else changed
-    with refuses(ConfigError, f"{named}: ; mode owner XDG_CACHE_HOME"):
-        cache_folder("code")
-
-
-def test_a_relative_cache_is_ignored(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", "here")
-    assert cache_folder("code") == home / ".cache/nmtkit/code"
-
-
-def test_a_cache_that_cannot_be_made_is_named(home: Path) -> None:
-    (home / ".cache").write_text("a file", encoding="ascii")
-    reason = os.strerror(errno.ENOTDIR)
-    with refuses(ConfigError, f"{home}/.cache {reason}; XDG_CACHE_HOME"):
-        cache_folder("code")
-
-
-def test_the_compiler_keeps_code_in_the_cache_of_the_user(home: Path) -> None:
-    use_own_compiler_cache()
-    folder = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
-    assert folder.parent == home / ".cache/nmtkit/torchinductor"
-
-
-def test_machines_that_share_a_home_do_not_share_code(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folders = set()
-    for name in ("old", "new"):
-        monkeypatch.setattr(environment, "processor_name", lambda name=name: name)
-        monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")  # empty is not set
-        use_own_compiler_cache()
-        folders.add(os.environ["TORCHINDUCTOR_CACHE_DIR"])
-    assert len(folders) == 2
-    assert all(Path(folder).is_relative_to(home) for folder in folders)
-
-
-def test_without_a_home_another_folder_is_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_home() -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.setattr(Path, "home", no_home)
-    with refuses(ConfigError, "home; XDG_CACHE_HOME"):
-        cache_folder("code")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert cache_folder("code") == tmp_path / "cache/nmtkit/code"
-
-
-def test_a_folder_that_the_user_chose_for_the_compiler_is_kept(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/chosen")
-    use_own_compiler_cache()
-    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == "/chosen"
-    assert not [*home.iterdir()]

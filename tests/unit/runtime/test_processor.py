@@ -7,7 +7,6 @@ import pytest
 from nmtkit.runtime.processor import (
     is_intel,
     multiplies_bfloat16,
-    processor_instructions,
     processor_name,
 )
 
@@ -48,11 +47,3 @@ def test_the_maker_of_the_processor_is_known(maker: str, tmp_path: Path) -> None
     processor = tmp_path / "cpuinfo"
     processor.write_text(2 * f"processor\t: 0\nvendor_id\t: {maker}\ncpu family\t: 6\n", "ascii")
     assert is_intel(processor) == (maker == "GenuineIntel")
-
-
-@pytest.mark.parametrize("line", ["flags\t\t: fpu avx2 ", "Features\t: fp asimd"])
-def test_instructions_are_read_from_the_systems_description(line: str, tmp_path: Path) -> None:
-    processor = tmp_path / "cpuinfo"
-    assert processor_instructions(processor) == ""
-    processor.write_text(f"model name : any\n{line}\nbugs : f00f\n", encoding="ascii")
-    assert processor_instructions(processor) == line.partition(":")[2].strip()

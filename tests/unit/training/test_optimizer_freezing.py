@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.config.training import ModelConfig, TrainingConfig
+from nmtkit.config.training import EngineConfig, ModelConfig, TrainingConfig
 from nmtkit.config.training_rules import PARTS
 from nmtkit.data.batch import Batch, eos_batch
 from nmtkit.data.binary import Dataset
@@ -20,13 +20,12 @@ from nmtkit.training.micro_batches import micro_batch_seed
 from nmtkit.training.objective import Objective
 from nmtkit.training.optimizer import describe_frozen, freeze
 from nmtkit.training.run import train
-from nmtkit.training.state import Execution
 from nmtkit.training.trainer import Trainer
 from nmtkit.training.updates import Start
 from tests.messages import refuses
 from tests.snapshots import read_tensors
 from tests.tiny import randomize, tiny_train_recipe
-from tests.training import CPU, FLOAT32, assert_same_tensors, run_context, trainer_of, with_updates
+from tests.training import CPU, assert_same_tensors, run_context, trainer_of, with_updates
 
 SIZE, LAYERS = 8, 3
 # Each matrix has a size of its own, so numbers of parameters tell them apart.
@@ -202,10 +201,8 @@ def recipe_of(*parts: str, **training: Any) -> TrainRecipe:
     return replace(recipe, training=replace(recipe.training, freeze=parts, **training))
 
 
-def started(
-    recipe: TrainRecipe, dataset: Dataset, folder: Path, execution: Execution = FLOAT32
-) -> Trainer:
-    return trainer_of(replace(run_context(recipe, dataset, folder), execution=execution))
+def started(recipe: TrainRecipe, dataset: Dataset, folder: Path) -> Trainer:
+    return trainer_of(run_context(recipe, dataset, folder))
 
 
 def weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -223,18 +220,17 @@ def weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     ],
 )
 @pytest.mark.parametrize("ema_decay", [0.0, 0.5])
-@pytest.mark.parametrize("precision", [None, torch.bfloat16])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_updates_change_all_but_the_frozen_weights(
     parts: tuple[str, ...],
     ema_decay: float,
-    precision: torch.dtype | None,
+    precision: str,
     subword_dataset: Dataset,
     tmp_path: Path,
 ) -> None:
     recipe = recipe_of(*parts, update_tokens=60, max_tokens=30, ema_decay=ema_decay, clip_norm=1.0)
-    engine = replace(recipe.engine, activation_checkpointing=precision is not None)
-    execution = Execution(precision)
-    trainer = started(replace(recipe, engine=engine), subword_dataset, tmp_path, execution)
+    engine = EngineConfig(precision=precision, activation_checkpointing=precision == "bfloat16")
+    trainer = started(replace(recipe, engine=engine), subword_dataset, tmp_path)
     state = trainer.train_state
     before, frozen = weights(state.model), frozen_names(state.model)
     for _ in range(3):

@@ -11,7 +11,8 @@ from nmtkit.data.binary import Dataset
 from nmtkit.training import fit_memory
 from nmtkit.training.fit_memory import decide_micro_batches
 from nmtkit.training.micro_batches import Increase, read_increases
-from nmtkit.training.run import make_objective, make_train_state
+from nmtkit.training.objective import Objective
+from nmtkit.training.run import make_train_state
 from nmtkit.training.state import Progress
 from tests.tiny import tiny_subword_dataset, tiny_train_recipe
 from tests.training import run_context, trainer_of
@@ -48,7 +49,7 @@ def test_micro_batches_that_do_not_fit_increase_from_the_next_update_on(
     context = run_context(replace(recipe, training=sizes), Dataset.open(data), tmp_path)
     progress = Progress() if is_new else Progress(update=3, num_micro_batches=2)
     state = make_train_state(context, progress)
-    objective = make_objective(context.recipe, state.model, context.execution)
+    objective = Objective(state.model, context.recipe.training, context.low_precision)
     monkeypatch.setattr(fit_memory, "fitting_micro_batches", lambda *of: 2 * of[-1])
     schedule = decide_micro_batches(context, state, objective)
     expected = [4, 4, 4] if is_new else [2, 2, 4]
