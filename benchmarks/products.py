@@ -93,12 +93,9 @@ class Recorder(TorchDispatchMode):
 
 
 def record(work: Callable[[], Result]) -> tuple[Result, list[Product]]:
-    """Call `work`; return its result and its matrix products.
-
-    Compiled code runs eagerly.
-    """
+    """Call `work`; return its result and its matrix products."""
     recorder = Recorder()
-    with torch.compiler.set_stance("force_eager"), recorder:
+    with recorder:
         result = work()
     return result, recorder.products
 

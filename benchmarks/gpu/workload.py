@@ -119,7 +119,6 @@ def training(
         dataset: a dataset of `words_dataset`.
         ranks: all processes of the run; None = this one.
     """
-    torch._dynamo.reset()
     if settings.get("deterministic"):
         make_deterministic()
     values = settings_of(shape, tokens, settings)

@@ -126,8 +126,8 @@ class Dropout(nn.Module):
         """Drop elements of x, of any shape."""
         if not self.training or self.rate == 0:
             return x
-        # On a GPU one kernel draws, masks and scales; compiled, it is part of another.
-        if x.is_cuda or torch.compiler.is_compiling():
+        # On a GPU one kernel draws, masks and scales.
+        if x.is_cuda:
             return nn.functional.dropout(x, self.rate)
         dropped: Tensor = _CpuDropout.apply(x, self.rate)  # type: ignore[no-untyped-call]
         return dropped
@@ -176,7 +176,7 @@ def draw_dropout_mask(shape: torch.Size, rate: float) -> Tensor:
 def _is_trained_by_autocast(x: Tensor) -> bool:
     """Return whether gradients of a product are needed and autocast chooses its precision."""
     is_cast = torch.is_autocast_enabled("cpu") and x.dtype != torch.float64
-    return is_cast and torch.is_grad_enabled() and not torch.compiler.is_compiling()
+    return is_cast and torch.is_grad_enabled()
 
 
 def _rounds_together(x: Tensor) -> bool:
