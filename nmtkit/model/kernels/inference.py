@@ -128,15 +128,9 @@ def _integer_linear_function(weight: Tensor, bias: Tensor | None, levels: int) -
     multiply = operators.linear_with_input_q_dq_qweight_dq_output_fp32.default
 
     def apply(x: Tensor) -> Tensor:
-        rows = x.flatten(0, -2)
-        largest = torch.linalg.vector_norm(rows, torch.inf, -1, keepdim=True)
-        largest.clamp_min_(SMALLEST_SCALE)
-        product: Tensor = multiply(rows / largest, 1 / ROW_LEVELS, ROW_ZERO, packed)
-        product.mul_(largest)
-        if bias is not None:
-            product.add_(bias)
-        result: Tensor = product.unflatten(0, x.shape[:-1])
-        return result
+        largest = x.abs().amax(-1, keepdim=True).clamp_min_(SMALLEST_SCALE)
+        product: Tensor = multiply(x / largest, 1 / ROW_LEVELS, ROW_ZERO, packed)
+        return product.mul_(largest) if bias is None else torch.addcmul(bias, product, largest)
 
     return apply
 
