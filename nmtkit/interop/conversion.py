@@ -106,6 +106,10 @@ def export(
             "alignments differ from nmtkit's, because other libraries do not read the whole target"
         )
     codec = loaded.codec
+    if codec.num_marks:
+        lines.append(
+            "the vocabularies have marks; only nmtkit's search writes each mark of a source once"
+        )
     if symbols := codec.symbols or [symbols_for(codec, "", one) for one in codec.target_langs]:
         lines.append(
             f"each source line has to begin with its language symbols, such as {symbols[0]}, as "

@@ -120,6 +120,19 @@ def test_an_export_has_the_language_symbols_and_says_what_they_need(
     assert [">>fra<<" in line for line in reported] == [False, True, False]
 
 
+@pytest.mark.parametrize("num_marks", [0, 2])
+def test_an_export_says_that_only_nmtkit_guarantees_marks(
+    num_marks: int, tmp_path: Path, reported: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = Subword.train(LINES, "bpe", 290, "x")
+    codec = TextCodec("en", "de", words, words, is_shared=True)
+    codec = codec.with_marks(num_marks) if num_marks else codec
+    write_random_model(tmp_path / "own", codec, {"activation": "silu"})
+    use_peer(monkeypatch, 0.0)
+    export(tmp_path / "own", "marian", tmp_path / "out", overwrite=False, report=reported.append)
+    assert any("have marks" in line for line in reported) == bool(num_marks)
+
+
 @pytest.mark.parametrize("difference", [0.0, 2e-3])
 def test_a_model_is_quantised_once_its_scores_in_float32_are_equal(
     difference: float, models: Path, reported: list[str], monkeypatch: pytest.MonkeyPatch
