@@ -14,7 +14,7 @@ from nmtkit.config.schema import TrainRecipe, Values
 from nmtkit.config.toml import build
 from nmtkit.progress.records import TrainingRecord
 from nmtkit.progress.reporter import ProgressReporter
-from nmtkit.runtime.devices import set_up
+from nmtkit.runtime.devices import choose_precision, set_up
 from nmtkit.signals import StopRequest
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.distributed import Ranks
@@ -58,6 +58,9 @@ class Workbench:
                 dataset=dataset,
                 folder=RunFolder(Path(folder)),
                 device=device,
+                low_precision=choose_precision(
+                    recipe.engine.precision, device, recipe.model.model_size
+                ),
                 ranks=ranks,
                 stop=StopRequest(),  # not entered: a signal ends a benchmark immediately
                 reporter=ProgressReporter(),

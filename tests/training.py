@@ -44,6 +44,7 @@ def run_context(
         dataset=dataset,
         folder=RunFolder.create_or_open(run),
         device=CPU,
+        low_precision=None,
         ranks=Ranks(),
         stop=StopRequest(),
         reporter=PlainReporter(stream or io.StringIO(), lambda: NOW),

@@ -29,9 +29,6 @@ from benchmarks.gpu.workload import (
 from benchmarks.updates import Workbench
 from nmtkit.config.schema import Values
 
-SIZES = (1.0, 0.12, 0.5, 0.04, 0.36, 1.2, 0.003, 0.8)
-"""Sizes of the computed updates, relative to the size that the run was begun with."""
-
 NUM_UPDATES = 3
 """Updates of the runs whose weights are compared."""
 

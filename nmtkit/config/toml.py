@@ -29,8 +29,11 @@ from nmtkit.errors import ConfigError
 MAX_CHARACTERS = 2**18
 """Longest recipe: thousands of training texts."""
 
-REMOVED = {"compile": "off"}
-"""Settings of earlier versions, which runs and models still have; these values changed nothing."""
+REMOVED = {("engine", "compile"), ("translation", "compile")}
+"""Section and name of settings of earlier versions, which changed only the speed.
+
+Runs and models have them, so they are read, without effect.
+"""
 
 _MAX_DOTS = 64
 """Most dots of a line outside strings; `tomllib` needs quadratic time for the parts of a key."""
@@ -228,7 +231,7 @@ def _flatten(
                 is_allowed = field and (field.setting.in_recipes or not value)
                 if field and field.section == section and is_allowed:
                     values[key] = value
-                elif REMOVED.get(key) != value:
+                elif (section, key) not in REMOVED:
                     problems.append(_misplaced(key, f"in [{section}]", fields))
         else:
             problems.append(_stray(section, content, sections, fields))

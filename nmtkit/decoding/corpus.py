@@ -51,7 +51,7 @@ from nmtkit.units import counted
 FREE_SETTINGS = (
     # Equal up to rounding.
     *("device", "threads", "devices", "max_tokens", "batch_size"),
-    *("compile", "stream", "shortlist"),  # without effect; recorded by its hash
+    *("stream", "shortlist"),  # without effect; recorded by its hash
 )
 """Settings that may differ when the work continues."""
 

@@ -69,8 +69,9 @@ def load_scorer(
         DamagedError: the model is missing or incomplete.
     """
     device = set_up(runtime)
+    dtype = _dtype(scoring.precision, device)
     loaded = load_model(path, device)
-    loaded.model.prepare(_dtype(scoring.precision, device))
+    loaded.model.prepare(dtype)
     return Scorer([loaded.model], loaded.codec, scoring, warn)
 
 
@@ -124,7 +125,9 @@ def _dtype(precision: str, device: torch.device) -> torch.dtype:
     """Return the type of matrix products."""
     if precision == "int8":
         if device.type != "cpu":
-            raise ConfigError("precision ('int8') is for CPUs; use --device cpu or leave it out")
+            raise ConfigError(
+                "precision ('int8') is for CPUs; use --device cpu, or leave out --precision"
+            )
         if not weight_levels():
             raise ConfigError(
                 f"precision ('int8'): torch {torch.__version__} does not multiply integers on this "

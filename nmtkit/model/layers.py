@@ -92,10 +92,7 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x: Tensor, attend_self: Function) -> Tensor:
         """Transform x (X, D)."""
-        functions: Sequence[Function] = (attend_self, self.feed_forward)
-        for residual, function in zip(self.residuals, functions, strict=True):
-            x = residual.leave(x, function(residual.enter(x)))
-        return x
+        return _in_residuals(self.residuals, (attend_self, self.feed_forward), x)
 
 
 class DecoderLayer(nn.Module):
@@ -111,10 +108,16 @@ class DecoderLayer(nn.Module):
 
     def forward(self, x: Tensor, attend_self: Function, attend_memory: Function) -> Tensor:
         """Transform x (Y, D), or (B, W, D) in a step."""
-        functions: Sequence[Function] = (attend_self, attend_memory, self.feed_forward)
-        for residual, function in zip(self.residuals, functions, strict=True):
-            x = residual.leave(x, function(residual.enter(x)))
-        return x
+        return _in_residuals(self.residuals, (attend_self, attend_memory, self.feed_forward), x)
+
+
+def _in_residuals(
+    residuals: Sequence[Residual], functions: Sequence[Function], x: Tensor
+) -> Tensor:
+    """Apply functions to x (..., D), one after the other, each in its residual connection."""
+    for residual, function in zip(residuals, functions, strict=True):
+        x = residual.leave(x, function(residual.enter(x)))
+    return x
 
 
 def layer_norm(config: ModelConfig) -> nn.LayerNorm:

@@ -176,9 +176,8 @@ class Transformer(nn.Module):
         """
         weight = self.output_weight[entries]
         bias = None if self.output_bias is None else self.output_bias[entries]
-        prepared = self.prepared_output
-        if prepared is not None and prepared.dtype != weight.dtype:
-            return InferenceLinear(weight, bias, prepared.dtype, weight.dtype)
+        if self.prepared_output is not None and weight.is_cuda:
+            return InferenceLinear(weight, bias, self.prepared_output.dtype, weight.dtype)
         # Not prepared: it serves one batch only, and oneDNN would compile code for its shape.
         return partial(nn.functional.linear, weight=weight, bias=bias)
 
@@ -191,8 +190,8 @@ class Transformer(nn.Module):
 
         Args:
             dtype: of the other matrix products. bfloat16 takes half the memory, and about half the
-                time on processors with instructions for it; int8 a quarter of the memory, and half
-                the time on x86 processors. Other operations are not affected.
+                time on processors with instructions for it. int8 takes a quarter of the memory, and
+                less time on x86 processors. Other operations are not affected.
         """
         self.eval().requires_grad_(requires_grad=False)
         weight = self.output_weight

@@ -1,7 +1,7 @@
 """The composition root of training: from a recipe, a dataset and a folder to a run.
 
-`train` decides everything before it makes the trainer: device, precision, compilation, where the
-run continues, and the number of micro-batches per update.
+`train` decides everything before it makes the trainer: device, precision, where the run
+continues, and the number of micro-batches per update.
 """
 
 import json
@@ -39,7 +39,13 @@ from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.progress.records import Log, SessionRecord, ValidationRecord
 from nmtkit.progress.reporter import ProgressReporter, make_reporter
 from nmtkit.progress.tensorboard import TensorboardLog
-from nmtkit.runtime.devices import background_thread, device_name, make_deterministic, set_up
+from nmtkit.runtime.devices import (
+    background_thread,
+    choose_precision,
+    device_name,
+    make_deterministic,
+    set_up,
+)
 from nmtkit.runtime.processor import processor_name
 from nmtkit.signals import StopRequest
 from nmtkit.storage.checkpoint import Resumable, clear_leftovers, read_resumable
@@ -135,6 +141,9 @@ def train(
                 dataset=dataset,
                 folder=folder,
                 device=device,
+                low_precision=choose_precision(
+                    recipe.engine.precision, device, recipe.model.model_size
+                ),
                 ranks=ranks,
                 stop=stop,
                 reporter=reporter,

@@ -16,7 +16,6 @@ from nmtkit.errors import DivergedError, LostRankError
 from nmtkit.model.transformer import Transformer
 from nmtkit.progress.records import Log
 from nmtkit.progress.reporter import ProgressReporter
-from nmtkit.runtime.devices import choose_precision
 from nmtkit.signals import StopRequest
 from nmtkit.storage.manifest import Json
 from nmtkit.storage.run_folder import RunFolder
@@ -47,6 +46,7 @@ class RunContext:
         dataset: training and validation pairs.
         folder: where checkpoints and logs are saved.
         device: where this rank computes.
+        low_precision: type of matrix products; None = type of the weights.
         ranks: all processes of the run.
         stop: requests to stop.
         reporter: shows progress.
@@ -59,22 +59,13 @@ class RunContext:
     dataset: Dataset
     folder: RunFolder
     device: torch.device
+    low_precision: torch.dtype | None
     ranks: Ranks
     stop: StopRequest
     reporter: ProgressReporter
     logs: Sequence[Log]
     parents: Sequence[Json]
     clock: Callable[[], float]
-
-    @property
-    def low_precision(self) -> torch.dtype | None:
-        """The type of matrix products; None = type of the weights.
-
-        Raises:
-            ConfigError: the GPU cannot compute in it.
-        """
-        size = self.recipe.model.model_size
-        return choose_precision(self.recipe.engine.precision, self.device, trained_size=size)
 
     def end_if_stop_requested(self, update: int) -> None:
         """End all ranks if any rank was asked to stop.

@@ -19,7 +19,6 @@ from tests.launching import SETTINGS
 from tests.tiny import TRAIN_LINES, tiny_codec, tiny_dataset, tiny_model
 
 ROOT = Path(__file__).parents[2]
-COMPILING_S = 800
 STRANGE_MODULES = ("nmtkit_cli", "nmtkit", "multiprocessing", "runpy", "ctypes", "torch")
 CORPUS = "--train train --valid valid -s en -t de --segmentation words"
 TRAIN = f"train data --out run --max-updates 1 {SETTINGS}"
@@ -54,7 +53,7 @@ def nmtkit(files: Path, line: str, **variables: str) -> "subprocess.CompletedPro
         input="".join(f"{line}\n" for line in TRAIN_LINES),
         capture_output=True,
         encoding="utf-8",
-        timeout=COMPILING_S,
+        timeout=800,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -66,6 +65,7 @@ def spin_counts(done: "subprocess.CompletedProcess[str]") -> list[str]:
     return re.findall(r"GOMP_SPINCOUNT = '(.*)'", done.stderr)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     ("line", "num_processes"),
     [

@@ -44,8 +44,9 @@ def test_an_update_does_not_wait_for_the_device(
         training=TrainingConfig(clip_norm=1.0, ema_decay=0.9),
         engine=replace(recipe.engine, precision=precision),
     )
+    low_precision = None if precision == "float32" else torch.bfloat16
     context = run_context(recipe, dataset, tmp_path / "run")
-    trainer = trainer_of(replace(context, device=device))
+    trainer = trainer_of(replace(context, device=device, low_precision=low_precision))
     mode = torch.cuda.get_sync_debug_mode()
     try:
         for number in (1, 2, 3):

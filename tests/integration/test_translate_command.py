@@ -12,6 +12,7 @@ import pytest
 import nmtkit
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset
+from nmtkit.model.kernels.inference import weight_levels
 from nmtkit.progress import counting
 from nmtkit.storage.model_folder import write_model
 from nmtkit.text.closed_words import Words
@@ -256,12 +257,20 @@ def test_a_shortlist_that_is_not_there_is_refused(
     assert code == 4
 
 
-def test_low_precision_translates_nearly_as_well(translate: Command, model: Path) -> None:
-    exact = [json.loads(line) for line in translate(model, "--output-format", "json")]
-    coarse = translate(model, "--precision", "bfloat16", "--output-format", "json")
-    for one, other in zip(exact, map(json.loads, coarse), strict=True):
-        assert other["score"] == pytest.approx(one["score"], abs=0.2)
-    assert [one["score"] for one in exact] != [json.loads(line)["score"] for line in coarse]
+@pytest.mark.sampled(every=2)
+@pytest.mark.parametrize("settings", [(), ("--devices", 2), ("--stream",), ("--n-best", 2)])
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_low_precision_translates_nearly_as_well(
+    precision: str, settings: tuple[str | int, ...], translate: Command, model: Path
+) -> None:
+    if precision == "int8" and not weight_levels():
+        pytest.skip("this torch does not multiply integers on this processor")
+    command = (model, model, "--output-format", "json", *settings)
+    exact = [json.loads(line)["score"] for line in translate(*command)]
+    translated = translate(*command, "--precision", precision)
+    coarse = [json.loads(line)["score"] for line in translated]
+    assert coarse == pytest.approx(exact, abs={"bfloat16": 0.2, "int8": 1}[precision])
+    assert coarse != exact
 
 
 def test_an_error_of_a_worker_names_the_line_of_the_whole_input(

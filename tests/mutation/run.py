@@ -6,8 +6,8 @@ Mutants of the newest commit are drawn, each applied alone in a temporary copy o
 tests that run the changed line are run until one fails. Tests that fail without a mutant too kill
 nothing. The map of tests and lines is made first, and kept in build/mutation/ for its commit.
 
-Mutation libraries do not fit: mutmut changes functions only, through wrappers that torch's compiler
-would see, and cannot draw by a seed; cosmic-ray runs all tests for each mutant.
+Mutation libraries do not fit: mutmut changes functions only, and cannot draw by a seed; cosmic-ray
+runs all tests for each mutant.
 """
 
 import argparse

@@ -126,8 +126,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         weight_mean = weight.mean(0, dtype=exact)
         hidden_sum = hidden.sum(0, dtype=exact)
         # A frozen projection has no gradient; nor has a hidden vector if all below is frozen.
-        needs = ctx.needs_input_grad[:2] if needs_gradient else (False, False)
-        needs_hidden, needs_weight = needs
+        needs_hidden, needs_weight = (needs_gradient and one for one in ctx.needs_input_grad[:2])
         num_columns = row_length(len(weight), hidden.device.type)
         hidden_gradient = weight_gradient = None
         if needs_hidden:

@@ -13,6 +13,7 @@ are exact. So a row has the same product in any batch.
 import warnings
 from collections.abc import Callable
 from functools import cache, partial
+from threading import Lock
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +23,8 @@ from nmtkit.model.kernels.training import BLOCK_ROWS, INFERENCE_SIZES, padded_si
 from nmtkit.runtime.processor import is_intel
 
 Function = Callable[[Tensor], Tensor]
+
+_SETTINGS_LOCK = Lock()
 
 ROW_LEVELS = 127
 """Largest integer of x."""
@@ -74,6 +77,7 @@ class InferenceLinear(nn.Module):
         result = result or self._input
         bias = None if bias is None else bias.detach().to(result)
         if dtype == torch.int8:
+            assert weight_levels(), "this torch multiplies no integers on this processor"
             self._multiply = _integer_linear_function(weight.detach(), bias, weight_levels())
         else:
             self._multiply = _linear_function(weight.detach().to(dtype), bias, result)
@@ -117,14 +121,15 @@ def _integer_linear_function(weight: Tensor, bias: Tensor | None, levels: int) -
     scales = weight.abs().amax(1).clamp_min_(SMALLEST_SCALE).double() / levels
     zeros = torch.zeros_like(scales, dtype=torch.int64)
     settings, operators = torch.backends.quantized, torch.ops.quantized
-    chosen = settings.engine
-    settings.engine = "fbgemm"
-    try:
-        with warnings.catch_warnings(action="ignore"):  # a later torch may remove the function
+    # torch warns that a later version may remove the function. Both settings are the process's.
+    with _SETTINGS_LOCK, warnings.catch_warnings(action="ignore"):
+        chosen = settings.engine
+        settings.engine = "fbgemm"
+        try:
             integers = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
-        packed = operators.linear_prepack(integers, None)
-    finally:
-        settings.engine = chosen
+            packed = operators.linear_prepack(integers, None)
+        finally:
+            settings.engine = chosen
     multiply = operators.linear_with_input_q_dq_qweight_dq_output_fp32.default
 
     def apply(x: Tensor) -> Tensor:

@@ -294,3 +294,15 @@ def test_a_recipe_of_another_command_is_named_in_one_sentence(here: str, other: 
 def test_a_setting_with_the_name_of_another_section_is_not_taken_for_a_recipe() -> None:
     with refuses(ConfigError, "file output"):
         read_values("output = 1\n", TrainRecipe, "file")
+
+
+@pytest.mark.parametrize(
+    ("section", "recipe"), [("engine", TrainRecipe), ("translation", TranslateRecipe)]
+)
+@pytest.mark.parametrize("value", ["on", "off"])
+def test_settings_of_earlier_versions_have_no_effect(
+    section: str, recipe: AnyType, value: str
+) -> None:
+    assert loads(f'[{section}]\ncompile = "{value}"\n', recipe, "file") == recipe()
+    with refuses(ConfigError, "file compile search; beam"):
+        loads(f'[search]\ncompile = "{value}"\n', TranslateRecipe, "file")

@@ -23,11 +23,9 @@ STRANGER = 12345
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Begin without variables of the user and without torch; return the home."""
-    for name in ("OMP_WAIT_POLICY", *WAITING, "PYTHONSAFEPATH", "XDG_CACHE_HOME"):
+    for name in ("OMP_WAIT_POLICY", *WAITING, "PYTHONSAFEPATH"):
         monkeypatch.setenv(name, "")  # restored at the end, also what the code under test sets
         monkeypatch.delenv(name)
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")
-    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     folder = tmp_path / "home"
     folder.mkdir(mode=0o700)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.config.training import EngineConfig, ModelConfig, TrainingConfig
+from nmtkit.config.training import ModelConfig, TrainingConfig
 from nmtkit.config.training_rules import PARTS
 from nmtkit.data.batch import Batch, eos_batch
 from nmtkit.data.binary import Dataset
@@ -201,8 +201,10 @@ def recipe_of(*parts: str, **training: Any) -> TrainRecipe:
     return replace(recipe, training=replace(recipe.training, freeze=parts, **training))
 
 
-def started(recipe: TrainRecipe, dataset: Dataset, folder: Path) -> Trainer:
-    return trainer_of(run_context(recipe, dataset, folder))
+def started(
+    recipe: TrainRecipe, dataset: Dataset, folder: Path, low: torch.dtype | None = None
+) -> Trainer:
+    return trainer_of(replace(run_context(recipe, dataset, folder), low_precision=low))
 
 
 def weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -220,17 +222,17 @@ def weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     ],
 )
 @pytest.mark.parametrize("ema_decay", [0.0, 0.5])
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("precision", [None, torch.bfloat16])
 def test_updates_change_all_but_the_frozen_weights(
     parts: tuple[str, ...],
     ema_decay: float,
-    precision: str,
+    precision: torch.dtype | None,
     subword_dataset: Dataset,
     tmp_path: Path,
 ) -> None:
     recipe = recipe_of(*parts, update_tokens=60, max_tokens=30, ema_decay=ema_decay, clip_norm=1.0)
-    engine = EngineConfig(precision=precision, activation_checkpointing=precision == "bfloat16")
-    trainer = started(replace(recipe, engine=engine), subword_dataset, tmp_path)
+    engine = replace(recipe.engine, activation_checkpointing=precision is not None)
+    trainer = started(replace(recipe, engine=engine), subword_dataset, tmp_path, precision)
     state = trainer.train_state
     before, frozen = weights(state.model), frozen_names(state.model)
     for _ in range(3):
