@@ -79,8 +79,7 @@ class InferenceConfig(DirectionConfig):
     precision: str = setting(
         "auto",
         "Number format of matrix products. auto: bfloat16 on GPUs that support it, otherwise "
-        "float32. int8: 8-bit integers, for x86 CPUs; faster for wide models and single lines, "
-        "with slightly different scores.",
+        "float32. int8: 8-bit integers, for x86 CPUs; faster, with slightly different scores.",
         choices=("auto", "float32", "bfloat16", "int8"),
     )
     max_tokens: int = common(
