@@ -197,7 +197,7 @@ class Transformer(nn.Module):
         weight = self.output_weight
         product = dtype if weight.is_cuda or dtype == torch.int8 else weight.dtype
         self.prepared_output = InferenceLinear(weight, self.output_bias, product, weight.dtype)
-        replace_linears(self, partial(InferenceLinear, dtype=dtype))
+        replace_linears(self, dtype)
 
     def prepared_copy(self, dtype: torch.dtype) -> "Transformer":
         """Return a prepared model (see `prepare`) with the present weights, and keep this one.

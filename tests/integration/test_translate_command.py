@@ -12,12 +12,12 @@ import pytest
 import nmtkit
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset
-from nmtkit.model.kernels.inference import weight_levels
 from nmtkit.progress import counting
 from nmtkit.storage.model_folder import write_model
 from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
 from nmtkit_cli import command_line
+from tests.integers import needs_integers
 from tests.messages import check_errors
 from tests.tiny import WORDS, tiny_codec, tiny_dataset, tiny_model
 
@@ -259,12 +259,10 @@ def test_a_shortlist_that_is_not_there_is_refused(
 
 @pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("settings", [(), ("--devices", 2), ("--stream",), ("--n-best", 2)])
-@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+@pytest.mark.parametrize("precision", ["bfloat16", pytest.param("int8", marks=needs_integers)])
 def test_low_precision_translates_nearly_as_well(
     precision: str, settings: tuple[str | int, ...], translate: Command, model: Path
 ) -> None:
-    if precision == "int8" and not weight_levels():
-        pytest.skip("this torch does not multiply integers on this processor")
     command = (model, model, "--output-format", "json", *settings)
     exact = [json.loads(line)["score"] for line in translate(*command)]
     translated = translate(*command, "--precision", precision)

@@ -87,16 +87,13 @@ class InferenceLinear(nn.Module):
         return self._multiply(x.to(self._input))
 
 
-def replace_linears(module: nn.Module, make: Callable[[Tensor, Tensor], nn.Module]) -> None:
-    """Replace each linear layer by what `make` returns for its weight and bias.
-
-    One at a time, to save memory.
-    """
+def replace_linears(module: nn.Module, dtype: torch.dtype) -> None:
+    """Replace each linear layer by one for inference, one at a time, to save memory."""
     for name, child in module.named_children():
         if isinstance(child, nn.Linear):
-            setattr(module, name, make(child.weight, child.bias))
+            setattr(module, name, InferenceLinear(child.weight, child.bias, dtype))
         else:
-            replace_linears(child, make)
+            replace_linears(child, dtype)
 
 
 @cache

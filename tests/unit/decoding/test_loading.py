@@ -19,17 +19,13 @@ from nmtkit.decoding.answers import Request
 from nmtkit.decoding.loading import load_scorer, load_translator
 from nmtkit.decoding.scorer import line_names
 from nmtkit.errors import ConfigError, DamagedError
-from nmtkit.model.kernels.inference import weight_levels
 from nmtkit.storage.model_folder import write_model
+from tests.integers import needs_integers
 from tests.messages import refuses
 from tests.tiny import TRAIN_LINES, never_warn, tiny_codec, tiny_model
 from tests.translating import answers_to
 
 CPU = RuntimeConfig(device="cpu")
-
-needs_integers = pytest.mark.skipif(
-    weight_levels() == 0, reason="this torch does not multiply integers on this processor"
-)
 
 
 @pytest.fixture

@@ -1,4 +1,3 @@
-from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +8,7 @@ from nmtkit.model.kernels import inference
 from nmtkit.model.kernels.inference import InferenceLinear, replace_linears, weight_levels
 from nmtkit.model.kernels.training import BLOCK_ROWS, INFERENCE_SIZES, padded_size
 from nmtkit.model.layers import Function
+from tests.integers import needs_integers
 
 ROWS = [(1,), (3,), (2, 5), (4, 3, 2), (128,), (129,), (1024,), (1100,)]
 
@@ -117,11 +117,6 @@ def test_float64_is_multiplied_in_float64() -> None:
     torch.testing.assert_close(prepared(x), linear(x), rtol=0.0, atol=1e-14)
 
 
-needs_integers = pytest.mark.skipif(
-    weight_levels() == 0, reason="this torch does not multiply integers on this processor"
-)
-
-
 def rounded(x: Tensor, levels: int) -> Tensor:
     """Return x (rows, columns) with rows of `levels` positive and negative steps, in float64."""
     step = x.double().abs().amax(-1, keepdim=True) / levels
@@ -186,7 +181,7 @@ def test_a_torch_without_products_of_integers_is_detected(
 
 def test_only_linear_layers_are_replaced() -> None:
     module = nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 2)))
-    replace_linears(module, partial(InferenceLinear, dtype=torch.float32))
+    replace_linears(module, torch.float32)
     kinds = [type(one) for one in module.modules() if not isinstance(one, nn.Sequential)]
     assert kinds == [InferenceLinear, nn.LayerNorm, InferenceLinear]
 
