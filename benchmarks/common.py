@@ -20,7 +20,12 @@ from pathlib import Path
 from statistics import median
 
 OWN_NAME = "nmtkit"
-PEERS = {"marian": "Hugging Face Marian", "loop": "bare PyTorch loop"}
+PEERS = {
+    "marian": "Hugging Face Marian",
+    "loop": "bare PyTorch loop",
+    "fairseq": "fairseq",
+    "ctranslate2": "CTranslate2",
+}
 """Scripts of benchmarks/peers, and what they measure."""
 
 MIB = 1024
@@ -42,12 +47,10 @@ class Measurement:
     Attributes:
         rate: in the benchmark's unit.
         peak_mib: its peak memory.
-        details: the values of its line of JSON, if it printed one.
     """
 
     rate: float
     peak_mib: float
-    details: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,6 @@ class Summary:
         rate: their median.
         peak_mib: the largest peak of all rounds.
         ratios: speed of each nmtkit contender divided by this one's, medians of the rounds.
-        details: medians of the other measurements.
     """
 
     name: str
@@ -68,7 +70,6 @@ class Summary:
     rate: float
     peak_mib: float
     ratios: dict[str, float]
-    details: dict[str, float]
 
 
 def add_peer_options(parser: argparse.ArgumentParser) -> None:
@@ -95,10 +96,18 @@ def compare(contenders: Sequence[Contender], options: argparse.Namespace, unit: 
     """Run contenders round by round; print a table, then all numbers as JSON.
 
     Args:
-        contenders, options, unit: as in `run_rounds`.
+        contenders: the contenders; all are compared with those whose name begins with "nmtkit".
+        options: from `add_peer_options`.
+        unit: the text after the rate in the contenders' output.
     """
-    summaries = run_rounds(contenders, options, unit)
-    own = [one.name for one in summaries if one.name.startswith(OWN_NAME)]
+    rounds = []
+    for number in range(1, options.rounds + 1):
+        print(f"round {number} of {options.rounds}", file=sys.stderr)
+        rounds.append([measure(contender, options.threads, unit) for contender in contenders])
+    names = [contender.name for contender in contenders]
+    measured = dict(zip(names, zip(*rounds, strict=True), strict=True))
+    own = {name: found for name, found in measured.items() if name.startswith(OWN_NAME)}
+    summaries = [summarize(name, found, own) for name, found in measured.items()]
     header = ("contender", unit, "lowest", "highest", "peak MiB", *(f"{one} / it" for one in own))
     rows = [
         (
@@ -115,26 +124,6 @@ def compare(contenders: Sequence[Contender], options: argparse.Namespace, unit: 
     print_json({"shape": options.shape, "unit": unit, "contenders": [asdict(s) for s in summaries]})
 
 
-def run_rounds(
-    contenders: Sequence[Contender], options: argparse.Namespace, unit: str
-) -> list[Summary]:
-    """Run contenders round by round.
-
-    Args:
-        contenders: the contenders; all are compared with those whose name begins with "nmtkit".
-        options: from `add_peer_options`.
-        unit: the text after the rate in the contenders' output.
-    """
-    rounds = []
-    for number in range(1, options.rounds + 1):
-        print(f"round {number} of {options.rounds}", file=sys.stderr)
-        rounds.append([measure(contender, options.threads, unit) for contender in contenders])
-    names = [contender.name for contender in contenders]
-    measured = dict(zip(names, zip(*rounds, strict=True), strict=True))
-    own = {name: found for name, found in measured.items() if name.startswith(OWN_NAME)}
-    return [summarize(name, found, own) for name, found in measured.items()]
-
-
 def measure(contender: Contender, threads: int, unit: str) -> Measurement:
     """Run a contender once; read its rate and memory from its output."""
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
@@ -144,8 +133,7 @@ def measure(contender: Contender, threads: int, unit: str) -> Measurement:
     if done.returncode != 0 or rate is None or peak is None:
         sys.exit(f"{contender.name} failed:\n{done.stdout}{done.stderr}")
     print(done.stdout.splitlines()[-1], file=sys.stderr)
-    details = re.search(r"^\{.*\}$", done.stdout, re.M)
-    return Measurement(float(rate[1]), float(peak[1]), json.loads(details[0]) if details else {})
+    return Measurement(float(rate[1]), float(peak[1]))
 
 
 def summarize(
@@ -159,9 +147,7 @@ def summarize(
         for ours, all_ in own.items()
     }
     rates = [once.rate for once in found]
-    details = {name: median(once.details[name] for once in found) for name in found[0].details}
-    peak = max(once.peak_mib for once in found)
-    return Summary(name, rates, median(rates), peak, ratios, details)
+    return Summary(name, rates, median(rates), max(once.peak_mib for once in found), ratios)
 
 
 def print_measurement(what: str, rate: float, unit: str, peak: float | None = None) -> None:

@@ -1,24 +1,18 @@
 r"""Decoding speed of nmtkit and its peers: sentences per second and peak memory.
 
     python -m benchmarks.decode --shape small --save MODEL && nmtkit export MODEL ctranslate2 FOLDER
-    python -m benchmarks.decode --corpus CORPUS --peers marian loop --peer-python PYTHON \
-        --ctranslate2 FOLDER
-    python -m benchmarks.decode --corpus CORPUS --shape small --peer-python PYTHON \
-        --ctranslate2 FOLDER --precisions float32 --threads 1 --beam 1 --batch-sizes 1 8 32 128
+    python -m benchmarks.decode --corpus CORPUS --peers marian loop fairseq --ctranslate2 FOLDER \
+        --peer-python PYTHON
 
-CORPUS is a folder with test.src, segmented into words w00000, w00001, ... Weights are random, and
-equal in nmtkit and CTranslate2. Batches of sentences sorted by length are decoded, then single
-sentences, with beam 4 by default. Every hypothesis has 30 tokens and the end symbol, which is
-impossible before. nmtkit runs in float32, bfloat16 and int8, the bare PyTorch loop in float32 and
-bfloat16, CTranslate2 in float32 and int8, the others in float32. PYTHON is an interpreter with the
-requirements of nmtkit and of the peers, which compute on the CPU.
+CORPUS is a folder of `python -m benchmarks.peers.corpus`. Weights are random, and equal in nmtkit
+and CTranslate2. Batches of sentences sorted by length are decoded, then single sentences. Every
+hypothesis has 30 tokens and the end symbol, which is impossible before. PYTHON is an interpreter
+with the requirements of nmtkit and of the peers, which compute on the CPU.
 """
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -50,12 +44,10 @@ UNIT = "sent/s"
 NUM_WORDS = {"small": 8000, "base": 32_000}
 FIRST_WORD_ID = EOS_ID + 1
 PRECISIONS = ("float32", "bfloat16", "int8")
-COMPUTE_TYPES = ("float32", "int8")
-"""Those of CTranslate2."""
+PEER_PRECISIONS = {"loop": PRECISIONS[:2], "ctranslate2": PRECISIONS[::2]}
+"""Peers that compute not only in float32."""
 SLOWER_ALONE = 10
 """Single sentences are this many times fewer."""
-
-Sentence = TypeVar("Sentence")
 
 
 def main() -> None:
@@ -67,18 +59,15 @@ def main() -> None:
     parser.add_argument("--batch-sizes", type=int, nargs="+", default=[32, 1])
     parser.add_argument("--length", type=int, default=30, help="forced tokens")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of nmtkit")
-    parser.add_argument("--beam", type=int, default=4, help="beam; that of --peers is 4")
+    parser.add_argument("--beam", type=int, default=4, help="beam size")
     parser.add_argument("--precision", choices=PRECISIONS, default=PRECISIONS[0])
     parser.add_argument("--precisions", choices=PRECISIONS, nargs="+", default=list(PRECISIONS))
-    parser.add_argument("--ctranslate2", type=Path, help="exported model; default: left out")
+    parser.add_argument("--ctranslate2", type=Path, help="exported model of that peer")
     parser.add_argument("--save", type=Path, help="only write the model with random weights")
-    parser.add_argument("--compute-type", choices=COMPUTE_TYPES, help="with --one: CTranslate2's")
     parser.add_argument("--one", action="store_true", help="measure nmtkit only, once")
     options = parser.parse_args()
     if options.save:
         save_model(options, options.save)
-    elif options.one and options.compute_type:
-        decode_by_ctranslate2(options)
     elif options.one:
         decode_once(options)
     else:
@@ -87,89 +76,38 @@ def main() -> None:
 
 
 def contenders(options: argparse.Namespace, batch_size: int) -> list[Contender]:
-    """List nmtkit in each precision and the available peers."""
+    """List nmtkit and the peers, each in its precisions."""
     num_sentences = options.sentences if batch_size > 1 else options.sentences // SLOWER_ALONE
-    theirs = ["decode", "--shape", options.shape, "--corpus", options.corpus]
-    theirs += ["--sentences", num_sentences, "--batch-size", batch_size]
-    theirs += ["--length", options.length, "--threads", options.threads]
-    sizes = (num_sentences, batch_size, options.length)
-    found = [own(options, precision, *sizes) for precision in options.precisions]
+    common = ["--shape", options.shape, "--corpus", options.corpus, "--beam", options.beam]
+    common += ["--sentences", num_sentences, "--length", options.length]
+    common += ["--threads", options.threads, "--precision"]
+    found = []
+    for precision in options.precisions:
+        own = ["--one", "--batch-sizes", batch_size, "--device", options.device]
+        command = module("benchmarks.decode", [*own, *common, precision])
+        found.append(Contender(f"{OWN_NAME} {precision}", command))
+    theirs = ["decode", "--batch-size", batch_size]
     if options.ctranslate2:
-        found += [ctranslate2_of(options, kind, *sizes) for kind in COMPUTE_TYPES]
-    found += [peer(name, theirs, options) for name in options.peers]
-    if "loop" in options.peers:
-        low = peer("loop", [*theirs, "--precision", "bfloat16"], options)
-        found.append(Contender(f"{low.name} bfloat16", low.command))
+        theirs += ["--model", options.ctranslate2]
+    for name in [*options.peers, *(["ctranslate2"] if options.ctranslate2 else [])]:
+        for precision in PEER_PRECISIONS.get(name, PRECISIONS[:1]):
+            one = peer(name, [*theirs, *common, precision], options)
+            found.append(Contender(f"{one.name} {precision}", one.command))
     return found
-
-
-def own(
-    options: argparse.Namespace, precision: str, num_sentences: int, batch_size: int, length: int
-) -> Contender:
-    """Return one measurement of nmtkit as a contender."""
-    arguments = ["--one", "--shape", options.shape, "--corpus", options.corpus, "--length", length]
-    arguments += ["--sentences", num_sentences, "--batch-sizes", batch_size, "--beam", options.beam]
-    arguments += ["--threads", options.threads, "--device", options.device]
-    arguments += ["--precision", precision]
-    name = OWN_NAME if precision == PRECISIONS[0] else f"{OWN_NAME} {precision}"
-    return Contender(name, module("benchmarks.decode", arguments))
-
-
-def ctranslate2_of(
-    options: argparse.Namespace, compute_type: str, num_sentences: int, batch_size: int, length: int
-) -> Contender:
-    """Return one measurement of CTranslate2 as a contender; arguments as for `own`."""
-    _, *rest = own(options, PRECISIONS[0], num_sentences, batch_size, length).command
-    extra = ["--ctranslate2", str(options.ctranslate2), "--compute-type", compute_type]
-    return Contender(f"CTranslate2 {compute_type}", [options.peer_python, *rest, *extra])
 
 
 @torch.inference_mode()
 def decode_once(options: argparse.Namespace) -> None:
-    """Translate all sentences and print the rate."""
+    """Translate all sentences, the first batch twice, and print the rate."""
     model = make_model(options)
     model.prepare(getattr(torch, options.precision))
-    print_rate(
-        options,
-        read_batches(options),
-        lambda batch: decode(model, batch, options.length, options.beam),
-    )
-
-
-def decode_by_ctranslate2(options: argparse.Namespace) -> None:
-    """Translate all sentences by CTranslate2 and print the rate."""
-    import ctranslate2  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
-    translator = ctranslate2.Translator(
-        str(options.ctranslate2),
-        compute_type=options.compute_type,
-        inter_threads=1,
-        intra_threads=options.threads,
-    )
-    batches = [
-        [[f"w{number - FIRST_WORD_ID:05d}" for number in ids[:-1]] + ["</s>"] for ids in batch]
-        for batch in read_batches(options)
-    ]
-    search = {
-        "beam_size": options.beam,
-        "min_decoding_length": options.length,
-        "max_decoding_length": options.length,
-    }
-    print_rate(options, batches, lambda batch: translator.translate_batch(batch, **search))
-
-
-def print_rate(
-    options: argparse.Namespace,
-    batches: Sequence[list[Sentence]],
-    translate: Callable[[list[Sentence]], object],
-) -> None:
-    """Translate batches, the first one twice, and print the sentences per second."""
-    translate(batches[0])
+    batches = read_batches(options)
+    decode(model, batches[0], options.length, options.beam)
     start = time.perf_counter()
     for batch in batches:
-        translate(batch)
-    seconds = time.perf_counter() - start
-    print_measurement(f"decode {options.shape}", sum(map(len, batches)) / seconds, UNIT)
+        decode(model, batch, options.length, options.beam)
+    rate = sum(map(len, batches)) / (time.perf_counter() - start)
+    print_measurement(f"decode {options.shape}", rate, UNIT)
 
 
 def save_model(options: argparse.Namespace, folder: Path) -> None:

@@ -6,15 +6,13 @@ r"""The memory of an update, measured and counted; the cost of --activation-chec
 Runs an update of --tokens tokens per side in each precision, with and without
 --activation-checkpointing, interleaved. The peak is the memory of the tensors that live at the same
 time: on a GPU the allocator reports it, on a CPU the benchmark counts tensor by tensor. Times are
-medians of the rounds. A second table has the largest updates that fit into a device's memory, as
-counted.
+medians of the rounds. `nmtkit info` prints the largest updates that fit, by the same count.
 """
 
 import argparse
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
 from statistics import median
 
 import numpy as np
@@ -44,7 +42,7 @@ PRECISIONS = {"float32": FLOAT32_BYTES, "bfloat16": BFLOAT16_BYTES}
 LENGTHS = (20, 30)
 """Lengths of the sentences of a batch, alternating, so that attention has padding."""
 
-MIB, GB = 2**20, 1e9
+MIB = 2**20
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class Measured:
 
 
 def main() -> None:
-    """Measure; print both tables and JSON."""
+    """Measure; print a table and JSON."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--shapes", nargs="+", choices=PRESETS, default=["small"])
     parser.add_argument("--vocab-size", type=int, default=32_000)
@@ -73,7 +71,6 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--memory", type=float, nargs="+", default=[16, 24, 80, 141], help="GB")
     options = parser.parse_args()
     device = set_up(RuntimeConfig(device=options.device, threads=options.threads))
     found = [one for shape in options.shapes for one in measure_shape(shape, device, options)]
@@ -88,18 +85,7 @@ def main() -> None:
         for one in found
     ]
     print_table([("update", "counted MiB", "measured MiB", "ratio", "seconds"), *rows])
-    chunk = chunk_size(options.vocab_size, "cuda")
-    largest = {
-        _label(shape, *way): [
-            counted(shape, *way, options.vocab_size, chunk).largest_update(memory * GB)
-            for memory in options.memory
-        ]
-        for shape in options.shapes
-        for way in product(PRECISIONS, (False, True))
-    }
-    header = ("tokens per side at most", *(f"{memory:g} GB" for memory in options.memory))
-    print_table([header, *((name, *map(str, sizes)) for name, sizes in largest.items())])
-    print_json({"updates": [vars(one) for one in found], "largest": largest})
+    print_json({"updates": [vars(one) for one in found]})
 
 
 def _label(shape: str, precision: str, checkpointing: bool) -> str:

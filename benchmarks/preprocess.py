@@ -5,8 +5,7 @@
 The corpus is copied --times times; the lines of each copy end with its number. Each step is a
 separate process with its own peak, which includes the mapped pages of the dataset. SentencePiece
 holds the lines that it learns from, so --sample-lines must be at most the pairs of the smallest
-corpus: otherwise the peaks show only its growth. With --long-line 200, the last source line has
-200 MiB; preprocessing drops that pair.
+corpus: otherwise the peaks show only its growth.
 
 Then the largest corpus is preprocessed with the vocabulary that was learnt, in one process and with
 workers, and encoded by SentencePiece alone in one thread, all interleaved. A rate counts the lines
@@ -74,7 +73,6 @@ def main() -> None:
     parser.add_argument("--vocab-size", type=int, default=8000)
     parser.add_argument("--sample-lines", type=int, default=20_000)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--long-line", type=int, default=0, help="MiB of one more source line")
     parser.add_argument("--rounds", type=int, default=3, help="measurements of each speed")
     options = parser.parse_args()
     results = []
@@ -171,12 +169,6 @@ def write_copies(train: Path, times: int, options: argparse.Namespace) -> int:
                 source.write(f"{source_line} {number}\n")
                 target.write(f"{target_line} {number}\n")
                 num_pairs += 1
-        if options.long_line:
-            for _ in range(options.long_line):
-                source.write("word word " * (2**20 // 10))
-            source.write("\n")
-            target.write("word\n")
-            num_pairs += 1
     return num_pairs
 
 

@@ -8,7 +8,6 @@ import random
 import subprocess
 import tempfile
 import time
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
@@ -21,14 +20,6 @@ COPIED = 0.7
 """Fraction of the words that translation and reference share."""
 
 
-@dataclass(frozen=True)
-class Timing:
-    """Seconds that a command took in each round."""
-
-    command: str
-    seconds: list[float]
-
-
 def main() -> None:
     """Run the commands interleaved and print the medians."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -38,22 +29,20 @@ def main() -> None:
         translations, reference = Path(folder) / "translations", Path(folder) / "reference"
         write_text(translations, reference)
         score = module("nmtkit_cli", ["score", "--reference", reference])
-        timings = [Timing("nmtkit --help", []), Timing(f"nmtkit score, {NUM_LINES} lines", [])]
+        commands = {
+            "nmtkit --help": module("nmtkit_cli", ["--help"]),
+            f"nmtkit score, {NUM_LINES} lines": score,
+        }
+        seconds: dict[str, list[float]] = {name: [] for name in commands}
         for _ in range(rounds):
-            timings[0].seconds.append(seconds_of(module("nmtkit_cli", ["--help"]), translations))
-            timings[1].seconds.append(seconds_of(score, translations))
-    header = ("command", "median s", "lowest", "highest")
+            for name, command in commands.items():
+                seconds[name].append(seconds_of(command, translations))
     rows = [
-        (
-            timing.command,
-            f"{median(timing.seconds):.3f}",
-            f"{min(timing.seconds):.3f}",
-            f"{max(timing.seconds):.3f}",
-        )
-        for timing in timings
+        (name, *(f"{of(times):.3f}" for of in (median, min, max)))
+        for name, times in seconds.items()
     ]
-    print_table([header, *rows])
-    print_json([asdict(timing) for timing in timings])
+    print_table([("command", "median s", "lowest", "highest"), *rows])
+    print_json(seconds)
 
 
 def seconds_of(command: list[str], stdin: Path) -> float:

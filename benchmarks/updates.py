@@ -5,7 +5,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.common import module
@@ -72,14 +71,6 @@ class Workbench:
             history = ValidationHistory(recipe.validation.best_metric, [])
             with closing(make_trainer(context, train_state, history)) as trainer:
                 yield Workbench(trainer)
-
-    @contextmanager
-    def repeated_after(self) -> Iterator[None]:
-        """Rewind the data after the block, so that its updates are repeated; keep the weights."""
-        state = self.trainer.train_state
-        before = replace(state.progress)
-        yield
-        state.progress = before
 
     def run(self, num_updates: int) -> None:
         """Run the next updates."""

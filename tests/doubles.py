@@ -50,6 +50,25 @@ class LargestTensor(TorchDispatchMode):
         return result
 
 
+class Products(TorchDispatchMode):
+    """Watches matrix products.
+
+    Attributes:
+        shapes: the shapes of both factors of each product.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.shapes: list[tuple[torch.Size, torch.Size]] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        first = {"mm": 0, "addmm": 1, "addmm_": 1}.get(func.overloadpacket.__name__)
+        if first is not None:
+            left, right = args[first : first + 2]
+            self.shapes.append((left.shape, right.shape))
+        return func(*args, **(kwargs or {}))
+
+
 def watch_embedding(embedding: Embedding, batches: list[tuple[int, ...]]) -> None:
     """Append to a list the lengths of the sequences of each batch that is embedded."""
 

@@ -23,7 +23,6 @@ PARTS = {
     "updates": 11.0,
     "decoding": 7.0,
     "limits": 4.0,
-    "ranks": 3.0,
 }
 """The parts, with their limits in minutes."""
 

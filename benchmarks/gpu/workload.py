@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
+from torch import nn
 
 from benchmarks.updates import Workbench, settings_of
 from nmtkit.config.preprocessing import CorpusConfig, VocabularyConfig
@@ -107,9 +106,7 @@ def words_dataset(folder: Path, vocabulary: int, tokens: int) -> Path:
 
 
 @contextmanager
-def training(
-    shape: str, tokens: int, settings: Values, dataset: Path, ranks: Ranks | None = None
-) -> Iterator[Workbench]:
+def training(shape: str, tokens: int, settings: Values, dataset: Path) -> Iterator[Workbench]:
     """Begin a run of training.
 
     Args:
@@ -117,13 +114,12 @@ def training(
         tokens: tokens per side of an update.
         settings: settings of the recipe that override the preset's.
         dataset: a dataset of `words_dataset`.
-        ranks: all processes of the run; None = this one.
     """
     if settings.get("deterministic"):
         make_deterministic()
     values = settings_of(shape, tokens, settings)
     try:
-        with Workbench.opened(values, dataset, ranks or Ranks()) as bench:
+        with Workbench.opened(values, dataset, Ranks()) as bench:
             yield bench
     finally:
         torch.use_deterministic_algorithms(mode=False)
@@ -176,31 +172,9 @@ def make_model(shape: str, vocabulary: int, precision: str, device: torch.device
     return model
 
 
-def gradients(bench: Workbench) -> list[Tensor]:
-    """Return the gradients of the next update's loss sum; the weights do not change."""
-    trainer, progress = bench.trainer, bench.trainer.train_state.progress
-    loaded = trainer.loader.load(Start(progress.position, progress.update + 1, 1))
-    torch.manual_seed(1)
-    trainer.objective(loaded.micro_batches[0]).loss.backward()
-    found = [p.grad.clone() for p in weights(bench) if p.grad is not None]
-    trainer.train_state.clear_gradients()
-    return found
-
-
 def weights(bench: Workbench) -> list[nn.Parameter]:
     """Return the trained weights of a run."""
     return list(bench.trainer.train_state.model.parameters())
-
-
-@contextmanager
-def exchanged_gradients(bench: Workbench) -> Iterator[None]:
-    """Make updates exchange gradients as with several ranks, also with one."""
-    objective = bench.trainer.objective
-    bench.trainer.objective = DistributedDataParallel(objective, gradient_as_bucket_view=True)
-    try:
-        yield
-    finally:
-        bench.trainer.objective = objective
 
 
 def num_micro_batches(bench: Workbench) -> int:

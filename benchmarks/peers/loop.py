@@ -4,6 +4,7 @@ python -m benchmarks.peers.loop train --corpus CORPUS
 """
 
 import math
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,7 +12,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from benchmarks.peers.workload import (
-    BEAM,
     DROPOUT,
     EOS,
     NUM_POSITIONS,
@@ -123,21 +123,21 @@ class Model(nn.Module):
         loss: Tensor = ChunkedLoss.apply(x[real], self.embedding.weight, outputs[real])  # type: ignore[no-untyped-call]
         return loss
 
-    def search(self, source: Tensor, length: int) -> Tensor:
+    def search(self, source: Tensor, length: int, beam: int) -> Tensor:
         """Search with a beam for hypotheses (rows, length) of a forced length."""
         memory, mask = self.encode(source)
-        num_rows = len(source) * BEAM
+        num_rows = len(source) * beam
         layers = [layer for layer in self.decoder if isinstance(layer, Layer)]
         crossed = [layer.split(layer.memory(memory), 2) for layer in layers]
         heads, size = layers[0].heads, self.embedding.embedding_dim // layers[0].heads
         caches = [
             torch.zeros(2, num_rows, heads, length + 1, size, dtype=memory.dtype) for _ in layers
         ]
-        scores = torch.full((len(source), BEAM), IMPOSSIBLE)
+        scores = torch.full((len(source), beam), IMPOSSIBLE)
         scores[:, 0] = 0
         last = torch.full((num_rows,), EOS)
         found = torch.zeros(num_rows, length, dtype=torch.long)
-        firsts = torch.arange(len(source))[:, None] * BEAM
+        firsts = torch.arange(len(source))[:, None] * beam
         for step in range(length + 1):
             x = self.embed(last[:, None], step)
             for layer, cache, (key, value) in zip(layers, caches, crossed, strict=True):
@@ -146,16 +146,16 @@ class Model(nn.Module):
                 attended = F.scaled_dot_product_attention(query, *cache[:, :, :, : step + 1])
                 x = layer.norms[0](x + layer.own_output(merge(attended)))
                 # The hypotheses of a sentence are the queries of one copy of its memory.
-                x = x.view(len(source), BEAM, -1)
+                x = x.view(len(source), beam, -1)
                 x = layer.feed(layer.cross(x, key, value, mask)).view(num_rows, 1, -1)
             logits = x[:, 0] @ self.embedding.weight.T
             if step == length:
                 break
             logits[:, EOS] = IMPOSSIBLE
-            best, ids = logits.topk(BEAM)
+            best, ids = logits.topk(beam)
             best = best.float() - logits.float().logsumexp(-1, keepdim=True)
-            scores, chosen = (scores.view(-1, 1) + best).view(len(source), -1).topk(BEAM)
-            parents = (firsts + chosen // BEAM).flatten()
+            scores, chosen = (scores.view(-1, 1) + best).view(len(source), -1).topk(beam)
+            parents = (firsts + chosen // beam).flatten()
             last = ids.view(len(source), -1).gather(1, chosen).flatten()
             found = found[parents]
             found[:, step] = last
@@ -199,7 +199,8 @@ def main() -> None:
     model = Model(SHAPES[options.shape])
     if options.precision == "bfloat16":  # weights and logits, too
         model = model.bfloat16()
-    run("bare PyTorch loop", options, model, model.loss, model.search)
+    search = partial(model.search, length=options.length, beam=options.beam)
+    run("bare PyTorch loop", options, model, model.loss, search)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from transformers import (  # type: ignore[import-not-found,import-untyped,unuse
 )
 
 from benchmarks.peers.workload import (
-    BEAM,
     BOS,
     DROPOUT,
     EOS,
@@ -65,13 +64,13 @@ def main() -> None:
             ignore_index=PAD,
         )
 
-    def search(source: Tensor, length: int) -> object:
+    def search(source: Tensor) -> object:
         return model.generate(
             input_ids=source,
             attention_mask=(source != PAD).long(),
-            num_beams=BEAM,
-            min_new_tokens=length + 1,
-            max_new_tokens=length + 1,
+            num_beams=options.beam,
+            min_new_tokens=options.length + 1,
+            max_new_tokens=options.length + 1,
             do_sample=False,
             early_stopping=False,
         )

@@ -21,7 +21,7 @@ from benchmarks.common import read_words
 PAD, BOS, EOS, FIRST_WORD_ID = 0, 1, 2, 4
 BATCH_TOKENS, NUM_PAIRS = 4096, 200_000
 LEARNING_RATE, BETAS, CLIP_NORM = 5e-4, (0.9, 0.98), 1.0
-DROPOUT, SMOOTHING, BEAM, NUM_POSITIONS = 0.1, 0.1, 4, 256
+DROPOUT, SMOOTHING, NUM_POSITIONS = 0.1, 0.1, 256
 MULTIPLE = 8
 """Sentences of a batch are a multiple of this."""
 
@@ -42,8 +42,8 @@ SHAPES = {"small": Shape(256, 1024, 4, 3, 8008), "base": Shape(512, 2048, 8, 6, 
 Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
 """Loss per token of source, decoder input and output, padded (sentences, tokens)."""
 
-Search = Callable[[Tensor, int], object]
-"""Translates a padded source (sentences, tokens) into a number of forced tokens."""
+Search = Callable[[list[list[int]]], object]
+"""Translates sentences."""
 
 
 def read_options() -> argparse.Namespace:
@@ -57,7 +57,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--sentences", type=int, default=500)
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--length", type=int, default=30, help="forced tokens")
-    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
+    parser.add_argument("--beam", type=int, default=4)
+    parser.add_argument("--precision", choices=("float32", "bfloat16", "int8"), default="float32")
+    parser.add_argument("--model", type=Path, help="exported model, for CTranslate2")
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -66,14 +68,25 @@ def read_options() -> argparse.Namespace:
 
 
 def run(
-    name: str, options: argparse.Namespace, model: nn.Module, loss: Loss, search: Search
+    name: str,
+    options: argparse.Namespace,
+    model: nn.Module,
+    loss: Loss,
+    search: Callable[[Tensor], object],
 ) -> None:
-    """Train or decode, and print the speed and the peak memory."""
+    """Train or decode with torch, and print the speed and the peak memory."""
     if options.mode == "train":
         rate, unit = train(options, model, loss), "tgt tok/s"
     else:
-        rate, unit = decode(options, model, search), "sent/s"
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        model.eval()
+        rate, unit = decode(options, lambda sentences: search(pad(sentences))), "sent/s"
+    print_speed(name, options, rate, unit)
+
+
+def print_speed(name: str, options: argparse.Namespace, rate: float, unit: str) -> None:
+    """Print the line that the benchmark reads."""
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    peak = max(usage.ru_maxrss for usage in usages) / 1024
     print(f"{name} {options.mode} {options.shape}: {rate:.2f} {unit} peak RSS {peak:.0f} MiB")
 
 
@@ -100,21 +113,20 @@ def train(options: argparse.Namespace, model: nn.Module, loss: Loss) -> float:
 
 
 @torch.inference_mode()
-def decode(options: argparse.Namespace, model: nn.Module, search: Search) -> float:
+def decode(options: argparse.Namespace, search: Search) -> float:
     """Return the sentences per second of a search, the first batch being decoded once more."""
-    sources = read_ids(options.corpus / "test.src", options.sentences)
-    sources.sort(key=len, reverse=True)
+    sentences = read_ids(options.corpus / "test.src", options.sentences)
+    sentences.sort(key=len, reverse=True)
     size = options.batch_size
     blocks = [
-        pad([[*ids, EOS] for ids in sources[first : first + size]])
-        for first in range(0, len(sources), size)
+        [[*ids, EOS] for ids in sentences[first : first + size]]
+        for first in range(0, len(sentences), size)
     ]
-    model.eval()
-    search(blocks[0], options.length)
+    search(blocks[0])
     start = time.perf_counter()
     for block in blocks:
-        search(block, options.length)
-    return len(sources) / (time.perf_counter() - start)
+        search(block)
+    return len(sentences) / (time.perf_counter() - start)
 
 
 def read_ids(path: Path, count: int) -> list[list[int]]:

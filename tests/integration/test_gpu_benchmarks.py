@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from benchmarks.gpu import __main__ as runner
-from benchmarks.gpu import budgets, decoding, limits, ranks, updates
+from benchmarks.gpu import budgets, decoding, limits, updates
 from tests.recipes import ROOT
 
 pytestmark = pytest.mark.thorough
@@ -20,7 +20,6 @@ MAINS = {
     "updates": updates.main,
     "decoding": decoding.main,
     "limits": limits.main,
-    "ranks": ranks.main,
 }
 LENGTHS = [5, 10]
 """Of sentences in a dry run."""
@@ -133,12 +132,6 @@ def test_what_must_hold_holds_on_a_cpu(tables: dict[str, Rows]) -> None:
     results = {row["check"]: row["result"] for row in rows}
     assert results["equal runs have equal bits by default"]
     assert [results[name] for name in results if name.startswith("micro-batches")] == [1, 1, 1]
-
-
-def test_one_rank_exchanges_its_own_gradients(tables: dict[str, Rows]) -> None:
-    (row,) = tables["one rank"]
-    assert list(row) == ["backend", "difference", "ms", "ms_alone"]
-    assert (row["backend"], row["difference"]) == ("gloo", 0)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

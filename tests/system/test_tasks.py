@@ -62,7 +62,7 @@ def test_a_small_model_learns_the_task(tmp_path: Path, is_reversed: bool) -> Non
     nmtkit(["train", data, "--out", run, *settings.split()])
     nmtkit(["average-checkpoints", run, "--last", "3", "--out", model])
     source = (tmp_path / "test.in").read_text(encoding="utf-8")
-    # In a vocabulary of ten words the end symbol is soon among the best 4, whatever its probability.
+    # In a vocabulary of ten words, the end symbol is soon among the best 4.
     translations = nmtkit(["translate", model, "--stop-when", "proved"], source)
     assert translations.count("\n") == source.count("\n")
     reference = str(tmp_path / "test.out")

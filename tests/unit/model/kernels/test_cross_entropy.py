@@ -1,5 +1,3 @@
-from functools import partial
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -7,14 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from benchmarks.products import record
 from nmtkit.model.kernels import cross_entropy
 from nmtkit.model.kernels.cross_entropy import (
     CrossEntropy,
     smoothed_cross_entropy,
     softmax_in_place,
 )
-from tests.doubles import LargestTensor
+from tests.doubles import LargestTensor, Products
 
 TOKENS, MODEL_SIZE, VOCABULARY = 23, 6, 17
 EXACT = 1e-10
@@ -195,15 +192,17 @@ def test_a_side_without_a_gradient_costs_no_product(needs_hidden: bool) -> None:
     targets = torch.randint(VOCABULARY, (50,))
     for side in (hidden, weight):
         side.requires_grad_(True)
-    _, products = record(partial(smoothed_cross_entropy, hidden, weight, targets, 0.1, 64))
+    with Products() as products:
+        smoothed_cross_entropy(hidden, weight, targets, 0.1, 64)
     smoothed_cross_entropy(hidden, weight, targets, 0.1, 64).smoothed.backward()
     needed, other = (hidden, weight) if needs_hidden else (weight, hidden)
     expected, needed.grad = needed.grad, None
     other.grad = None
     other.requires_grad_(False)
-    _, fewer = record(partial(smoothed_cross_entropy, hidden, weight, targets, 0.1, 64))
+    with Products() as fewer:
+        smoothed_cross_entropy(hidden, weight, targets, 0.1, 64)
     smoothed_cross_entropy(hidden, weight, targets, 0.1, 64).smoothed.backward()
-    assert (len(products), len(fewer)) == (3, 2)
+    assert (len(products.shapes), len(fewer.shapes)) == (3, 2)
     assert other.grad is None
     assert expected is not None
     assert needed.grad is not None
@@ -216,9 +215,9 @@ def test_products_in_bfloat16_see_few_numbers_of_tokens(has_gradients: bool) -> 
     for num_tokens in range(700, 1025, 7):
         hidden = torch.randn(num_tokens, MODEL_SIZE).bfloat16().requires_grad_(has_gradients)
         targets = torch.randint(VOCABULARY, (num_tokens,))
-        with torch.set_grad_enabled(has_gradients):
-            _, products = record(partial(smoothed_cross_entropy, hidden, weight, targets, 0.1, 512))
-        seen |= {(product.left.shape, product.right.shape) for product in products}
+        with torch.set_grad_enabled(has_gradients), Products() as products:
+            smoothed_cross_entropy(hidden, weight, targets, 0.1, 512)
+        seen |= {*products.shapes}
     kinds = 3 if has_gradients else 1
     assert len(seen) == 6 * kinds  # 192, 256, ..., 512
 

@@ -1,13 +1,11 @@
 """Linear layers equal torch's own; low-precision training uses few numbers of rows."""
 
-from functools import partial
-
 import pytest
 import torch
 from torch import Tensor, nn
 
-from benchmarks.products import record
 from nmtkit.model.kernels.training import Linear
+from tests.doubles import Products
 
 INPUTS, OUTPUTS = 24, 40
 ROWS = [1, 63, 64, 65, 500, 1024, 1025, 3000]
@@ -64,9 +62,10 @@ def test_products_have_few_numbers_of_rows() -> None:
     seen = set()
     for num_rows in range(700, 1025):
         x, gradient = torch.randn(num_rows, INPUTS), torch.randn(num_rows, OUTPUTS)
-        _, products = record(partial(trained, linear, x, gradient))
-        assert len(products) == 3
-        seen |= {(product.left.shape, product.right.shape) for product in products}
+        with Products() as products:
+            trained(linear, x, gradient)
+        assert len(products.shapes) == 3
+        seen |= {*products.shapes}
     assert len(seen) == 3 * 6  # 704, 768, 832, 896, 960, 1024
 
 
@@ -75,14 +74,16 @@ def test_other_products_are_not_padded(has_gradients: bool) -> None:
     linear, plain = twins()
     x = torch.randn(65, INPUTS)
     if has_gradients:  # in float32
-        output, products = record(lambda: linear(x))
+        with Products() as products:
+            output = linear(x)
         expected = plain(x)
     else:
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-            output, products = record(lambda: linear(x))
+            with Products() as products:
+                output = linear(x)
             expected = plain(x)
     assert torch.equal(output, expected)
-    assert [product.left.shape for product in products] == [(65, INPUTS)]
+    assert [left for left, _ in products.shapes] == [(65, INPUTS)]
 
 
 def test_autocast_does_not_convert_float64() -> None:
