@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nmtkit.config.schema import PreprocessRecipe, fields_of
 from nmtkit.units import counted
 from nmtkit_cli.command import FILE, HELP_NAMES, Command, Group, write_examples
+from nmtkit_cli.help import setting_help
 from nmtkit_cli.streams import say, standard_input, warn, write_lines
 
 if TYPE_CHECKING:
@@ -55,6 +57,13 @@ skip_option: Callable[[Callable[..., None]], Callable[..., None]] = click.option
     is_flag=True,
     help="Skip malformed trees and count them, instead of ending at the first one.",
 )
+_LINEARIZATION = fields_of(PreprocessRecipe)["linearization"]
+linearization_option: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
+    _LINEARIZATION.flag,
+    type=click.Choice([*_LINEARIZATION.setting.choices]),
+    default=_LINEARIZATION.default,
+    help=setting_help(_LINEARIZATION),
+)
 
 
 @command.command("clean", cls=Command, epilog="nmtkit trees clean < wsj.mrg > train.trees")
@@ -81,8 +90,9 @@ def words(skip_malformed: bool) -> None:
     "linearize", cls=Command, epilog="nmtkit trees linearize < train.trees > train.lin"
 )
 @click.option("--tags", is_flag=True, help="Keep the tags of words instead of XX.")
+@linearization_option
 @skip_option
-def linearize(tags: bool, skip_malformed: bool) -> None:
+def linearize(tags: bool, linearization: str, skip_malformed: bool) -> None:
     """Write linearised trees without words: (S (NP XX )NP (VP XX )VP )S.
 
     `nmtkit preprocess --target-segmentation trees` does so itself. This command is for other
@@ -90,7 +100,8 @@ def linearize(tags: bool, skip_malformed: bool) -> None:
     """
     from nmtkit.parsing.linearize import linearize
 
-    stream_lines(" ".join(linearize(tree, tags)) for tree in input_trees(skip_malformed))
+    trees = input_trees(skip_malformed)
+    stream_lines(" ".join(linearize(tree, tags, linearization)) for tree in trees)
 
 
 @command.command(
@@ -99,7 +110,8 @@ def linearize(tags: bool, skip_malformed: bool) -> None:
 @click.option(
     "--words", type=FILE, metavar="FILE", required=True, help="Words of each tree, a line per tree."
 )
-def restore(words: Path) -> None:
+@linearization_option
+def restore(words: Path, linearization: str) -> None:
     """Write trees with their words from linearised trees; the inverse of linearize.
 
     Each output line is a tree of exactly the words of that line. Malformed trees are repaired:
@@ -110,7 +122,7 @@ def restore(words: Path) -> None:
     from nmtkit.text.lines import pair_lines, read_lines
 
     pairs = pair_lines(input_lines(), read_lines(words), (NAME, str(words)))
-    stream_lines(restore_lines(pairs, say))
+    stream_lines(restore_lines(linearization, pairs, say))
 
 
 @command.command("tokenize", cls=Command, epilog="nmtkit trees tokenize < test.txt > test.words")

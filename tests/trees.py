@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from nmtkit.parsing.trees import Tree, parse_tree
-from nmtkit.parsing.vocabulary import TreeTokens
+from nmtkit.parsing.vocabulary import TREE_VOCABULARIES
 from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
 from tests.shared_data import DATA
@@ -52,10 +52,10 @@ TREEBANK = (
 )
 
 
-def parser_codec(keeps_tags: bool = False) -> TextCodec:
+def parser_codec(keeps_tags: bool = False, linearization: str = "brackets") -> TextCodec:
     """Return words as the source, and the labels of `TREEBANK` as the target."""
     treebank = [parse_tree(text, "treebank") for text in TREEBANK]
-    tokens = TreeTokens.of_trees(treebank, keeps_tags)
+    tokens = TREE_VOCABULARIES[linearization].of_trees(treebank, keeps_tags)
     return TextCodec("words", "trees", Words(WORDS), tokens, is_shared=False)
 
 

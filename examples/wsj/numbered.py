@@ -53,9 +53,9 @@ def numbered_tree(tree: Tree) -> Tree:
     tags = marks()
     tokens = [
         token if is_opening(token) or is_closing(token) else next(tags)
-        for token in linearize(tree, keeps_tags=False)
+        for token in linearize(tree, False, "brackets")
     ]
-    return restore(tokens, tree.words())
+    return restore(tokens, tree.words(), "brackets")
 
 
 def marks() -> Iterator[str]:

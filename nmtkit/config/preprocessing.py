@@ -1,7 +1,8 @@
 """Settings of `nmtkit preprocess`; schema.py names the other modules of settings."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from nmtkit.config.setting import common, setting
@@ -30,6 +31,7 @@ class Segmentation:
 
     Attributes:
         vocabulary: the kind of its vocabulary, as codec.json names it.
+        linearized: the kinds by linearisation instead, if it has one.
         settings: the settings that its vocabulary is learnt with.
         unknown: the column of the table of counts for tokens that the vocabulary lacks.
         is_target_only: the source cannot have it.
@@ -41,6 +43,7 @@ class Segmentation:
     unknown: str
     is_target_only: bool = False
     no_tokenizer: str = ""
+    linearized: Mapping[str, str] = field(default_factory=dict)
 
 
 _SUBWORDS = Segmentation(
@@ -48,11 +51,15 @@ _SUBWORDS = Segmentation(
     ("vocab_size", "sample_lines", "whole_tokens", "split_digits", "vocabulary_temperature"),
     "bytes",
 )
+LINEARIZATIONS = {"brackets": "trees", "in-order": "in-order-trees"}
+"""Kinds of vocabulary by linearisation."""
+
 _TREES = Segmentation(
-    "trees",
+    LINEARIZATIONS["brackets"],
     (),
     "unknown",
     is_target_only=True,
+    linearized=LINEARIZATIONS,
     no_tokenizer="a parse has the words of the source unchanged; leave it out, and split raw text "
     "with `nmtkit trees tokenize`",
 )
@@ -151,6 +158,15 @@ class VocabularyConfig:
         "Segmentation of the target, if different; each side then has its own vocabulary. trees: "
         "the target is a bracketed parse of the source, without tags; tagged-trees: with tags.",
         choices=("same", *SEGMENTATIONS),
+    )
+    linearization: str = setting(
+        "brackets",
+        "Order of the tokens of trees. brackets: depth-first, as in the text; in-order: the first "
+        "child of each constituent before its opening bracket.",
+        choices=LINEARIZATIONS,
+        only_with={
+            "target_segmentation": [name for name, one in SEGMENTATIONS.items() if one.linearized]
+        },
     )
     tokenizer: str = setting(
         "none",
@@ -293,6 +309,12 @@ def segmentations(config: VocabularyConfig) -> tuple[str, str]:
     """Return the segmentation of the source, and of the target."""
     target = config.target_segmentation
     return config.segmentation, config.segmentation if target == "same" else target
+
+
+def vocabulary_kinds(config: VocabularyConfig) -> tuple[str, str]:
+    """Return the kinds of the source and target vocabulary."""
+    source, target = (SEGMENTATIONS[name] for name in segmentations(config))
+    return source.vocabulary, target.linearized.get(config.linearization, target.vocabulary)
 
 
 def is_shared(config: VocabularyConfig) -> bool:

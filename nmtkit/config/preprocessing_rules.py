@@ -21,6 +21,7 @@ from nmtkit.config.preprocessing import (
     split_weight,
     training_texts,
     valid_texts,
+    vocabulary_kinds,
 )
 from nmtkit.config.problems import Problem, without_effect
 from nmtkit.config.schema import PreprocessRecipe
@@ -179,7 +180,7 @@ def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:
     if vocabulary.vocabulary_of:
         yield from without_effect(recipe, LEARNING_SETTINGS, "with --vocabulary-of")
         return
-    kinds = {SEGMENTATIONS[name].vocabulary for name in segmentations(vocabulary)}
+    kinds = {*vocabulary_kinds(vocabulary)}
     if vocabulary.marks and (kinds != {SENTENCEPIECE} or vocabulary.tokenizer != "none"):
         yield Problem(
             ("marks", "segmentation", "target_segmentation", "tokenizer"),

@@ -12,16 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from nmtkit.config.preprocessing import (
-    SEGMENTATIONS,
     CorpusConfig,
     TextEntry,
     directions_of,
     first_words_of,
     has_alignments,
-    segmentations,
     split_direction,
     training_texts,
     valid_texts,
+    vocabulary_kinds,
 )
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.audit import Audit, PairCounts, unknown_name, valid_filters
@@ -210,10 +209,10 @@ def _examine(
     if inherited:
         sides = inherited.source, inherited.target
         are_unescaped = cleaning_of(sides[0]).unescape, cleaning_of(sides[1]).unescape
-        kinds = [side.kind for side in sides]
+        kinds = inherited.source.kind, inherited.target.kind
     else:
         are_unescaped = (recipe.vocabulary.unescape,) * 2
-        kinds = [SEGMENTATIONS[name].vocabulary for name in segmentations(recipe.vocabulary)]
+        kinds = vocabulary_kinds(recipe.vocabulary)
     is_text = KINDS[kinds[1]].target_type == "text"  # otherwise, the source has separate words
     is_source_raw, is_target_raw = (is_text and kind != Words.kind for kind in kinds)
     return Evidence(
@@ -328,8 +327,7 @@ def _fill(
 
 def _check_alignments(recipe: PreprocessRecipe, inherited: TextCodec | None) -> None:
     """Raise ConfigError if there are alignments, and the target is no text."""
-    name = segmentations(recipe.vocabulary)[1]
-    kind = inherited.target.kind if inherited else SEGMENTATIONS[name].vocabulary
+    kind = inherited.target.kind if inherited else vocabulary_kinds(recipe.vocabulary)[1]
     target_type = KINDS[kind].target_type
     if has_alignments(recipe.corpus) and target_type != "text":
         raise ConfigError(

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from nmtkit.config.preprocessing import (
     AUTO,
-    SEGMENTATIONS,
     SENTENCEPIECE,
     VocabularyConfig,
     directions_of,
     is_shared,
     segmentations,
     training_texts,
+    vocabulary_kinds,
 )
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.binary import ID_TYPES, SIDES, Contents, shard_name, side_paths
@@ -169,7 +169,7 @@ def is_entry(word: str, vocabulary: Vocabulary) -> bool:
 
 def _kinds(config: VocabularyConfig) -> list[Kind]:
     """Return the kinds of the source and target vocabulary."""
-    return [KINDS[SEGMENTATIONS[name].vocabulary] for name in segmentations(config)]
+    return [KINDS[kind] for kind in vocabulary_kinds(config)]
 
 
 @dataclass(frozen=True)
@@ -309,14 +309,14 @@ def _train_subwords(connection: "Connection[int | bytes, Any]") -> None:
 
 
 def _learn_from_pairs(
-    learn: Callable[[Sequence[Corpus], WorkReporter], Vocabulary],
-    _config: VocabularyConfig,
+    learn: Callable[[str, Sequence[Corpus], WorkReporter], Vocabulary],
+    config: VocabularyConfig,
     text: _LearningText,
     _tags: Sequence[str],
     reporter: WorkReporter,
 ) -> Vocabulary:
     """Learn a vocabulary that depends only on the pairs of lines."""
-    return learn(text.corpora, reporter)
+    return learn(config.linearization, text.corpora, reporter)
 
 
 Learner = Callable[[VocabularyConfig, _LearningText, Sequence[str], WorkReporter], Vocabulary]
@@ -365,7 +365,7 @@ def rare_entries(
     flags = ("--vocab-size", "--target-vocab-size")
     sides = [(SIDES, 0)] if codec.is_shared else [(SIDES[:1], 0), (SIDES[1:], 1)]
     for names, number in sides:
-        is_subwords = SEGMENTATIONS[segmentations(config)[number]].vocabulary == SENTENCEPIECE
+        is_subwords = vocabulary_kinds(config)[number] == SENTENCEPIECE
         if config.vocabulary_of or given[number] or not is_subwords:
             continue
         vocabulary = (codec.source, codec.target)[number]

@@ -101,7 +101,7 @@ def tree_counts(trees: Iterable[Tree]) -> Iterator[str]:
         num_words.append(len(tree.words()))
         for node in tree.nodes():
             (brackets if node.children else tags)[node.label] += 1
-        longest = max(longest, len(linearize(tree, keeps_tags=False)) + 1)
+        longest = max(longest, len(linearize(tree, False, "brackets")) + 1)
         deepest = max(deepest, _depth(tree))
     num_trees = len(num_words)
     mean = sum(num_words) / num_trees if num_trees else 0.0

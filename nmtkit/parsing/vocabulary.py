@@ -7,6 +7,7 @@ words, which are the source; `TextCodec.complete` inserts them.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Self
 
 from nmtkit.errors import DataError
 from nmtkit.parsing.linearize import ANY_TAG, is_closing, is_opening, linearize
@@ -25,6 +26,7 @@ class TreeTokens(Words):
     """
 
     kind = "trees"
+    linearization = "brackets"
 
     def __init__(self, tokens: Sequence[str]) -> None:
         """Store tokens in the order of their ids, which begin after the three special symbols."""
@@ -33,8 +35,8 @@ class TreeTokens(Words):
         self.segmentation = "tagged-trees" if tags - {ANY_TAG} else "trees"
         self._tags = tags.union(SPECIAL_WORDS)
 
-    @staticmethod
-    def of_trees(trees: Iterable[Tree], keeps_tags: bool) -> "TreeTokens":
+    @classmethod
+    def of_trees(cls, trees: Iterable[Tree], keeps_tags: bool) -> Self:
         """Return the vocabulary of all tokens of trees, the most frequent first.
 
         Args:
@@ -44,11 +46,13 @@ class TreeTokens(Words):
         Raises:
             DataError: there are no trees.
         """
-        counts = Counter(token for tree in trees for token in linearize(tree, keeps_tags))
+        counts = Counter(
+            token for tree in trees for token in linearize(tree, keeps_tags, cls.linearization)
+        )
         if not counts:
             raise DataError("no tree in the training text; give trees in brackets, one per line")
         ranked = sorted(counts, key=lambda token: (-counts[token], token))
-        return TreeTokens([token for token in ranked if Words.is_valid_entry(token)])
+        return cls([token for token in ranked if Words.is_valid_entry(token)])
 
     def encode(self, line: str) -> list[int]:
         """Return the ids of a tree in brackets, without special symbols; [] for a blank line.
@@ -66,7 +70,7 @@ class TreeTokens(Words):
         """
         if not split_words(line):
             return ""
-        tokens = linearize(parse_tree(line, "tree"), keeps_tags=True)
+        tokens = linearize(parse_tree(line, "tree"), True, self.linearization)
         return " ".join(
             token if is_opening(token) or is_closing(token) else self._tag(token)
             for token in tokens
@@ -76,13 +80,32 @@ class TreeTokens(Words):
         return ANY_TAG if tag not in self._tags and ANY_TAG in self._tags else tag
 
 
+class InOrderTokens(TreeTokens):
+    """The same tokens, in the order of the in-order linearisation."""
+
+    kind = "in-order-trees"
+    linearization = "in-order"
+
+    def __init__(self, tokens: Sequence[str]) -> None:
+        """See `TreeTokens`."""
+        super().__init__(tokens)
+        self.segmentation = f"{self.linearization} {self.segmentation}"
+
+
+TREE_VOCABULARIES: dict[str, type[TreeTokens]] = {
+    "brackets": TreeTokens,
+    "in-order": InOrderTokens,
+}
+"""Vocabularies by linearisation."""
+
+
 def learn_tree_tokens(
-    keeps_tags: bool, corpora: Sequence[Corpus], reporter: WorkReporter
+    keeps_tags: bool, linearization: str, corpora: Sequence[Corpus], reporter: WorkReporter
 ) -> TreeTokens:
     """Learn the vocabulary of the target; see `TreeTokens.of_trees` and `read_parses`."""
     reporter.message("counting the labels of the target's trees")
     with reporter.track(read_parses(corpora), "read", "trees") as trees:
-        return TreeTokens.of_trees(trees, keeps_tags)
+        return TREE_VOCABULARIES[linearization].of_trees(trees, keeps_tags)
 
 
 def read_parses(corpora: Sequence[Corpus]) -> Iterator[Tree]:

@@ -1,13 +1,14 @@
 """Well-formed search: all hypotheses of a parser are trees with one leaf per word of the source.
 
 The tokens that may follow depend on the prefix only: on its depth, its number of leaves, and the
-open constituents with their beginnings. They are computed for all rows in parallel.
+open constituents with their beginnings. They are computed for all rows in parallel, by the rules of
+the linearisation: `RULES`.
 
 A chain is a sequence of constituents over the same words, each the only child of the one before.
 Without a limit, a model that has learnt little would fill the longest output with chains.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -41,6 +42,7 @@ class TreeForm:
         self._codec = codec
         self._is_prevented = config.malformed_trees == "prevent"
         self._classes = TokenClasses.of(codec.target, device)
+        self._rules = RULES[codec.target.linearization]
 
     def fewest_tokens(self, ids: list[int], line: str) -> int:
         """Return the length of the shortest tree over the words of a source."""
@@ -54,7 +56,7 @@ class TreeForm:
         if not self._is_prevented:
             return None
         num_words = torch.tensor(fewest, device=max_lengths.device) - OTHER_TOKENS
-        return WellFormed(self._classes, num_words, max_lengths, LONGEST_CHAIN)
+        return WellFormed(self._classes, self._rules, num_words, max_lengths, LONGEST_CHAIN)
 
 
 @dataclass(frozen=True)
@@ -93,18 +95,25 @@ class WellFormed(Constraint):
     """The constraint that B sentences have well-formed trees as outputs."""
 
     def __init__(
-        self, classes: TokenClasses, num_words: Tensor, max_lengths: Tensor, longest_chain: int
+        self,
+        classes: TokenClasses,
+        rules: "Rules",
+        num_words: Tensor,
+        max_lengths: Tensor,
+        longest_chain: int,
     ) -> None:
         """Store the limits.
 
         Args:
             classes: of the tokens.
+            rules: of their linearisation.
             num_words: (B,) int64, the number of leaves of each tree; at least 1.
             max_lengths: (B,) int64, the longest hypothesis permitted, its end symbol counted. A
                 sentence whose shortest tree does not fit is not constrained.
             longest_chain: largest number of constituents over the same words.
         """
         self._classes = classes
+        self._rules = rules
         self._num_words = num_words
         self._max_lengths = max_lengths
         self._longest_chain = longest_chain
@@ -124,30 +133,26 @@ class WellFormed(Constraint):
         classes, position = self._classes, prefixes.shape[2]
         changes = classes.depth_changes[prefixes]  # (B, W, T)
         depths = changes.cumsum(2)
-        depth = changes.sum(2)  # (B, W)
-        num_missing = self._num_words[:, None] - classes.is_leaf[prefixes].sum(2)
-        # All open constituents must be closed before the last position of the sentence.
-        room = self._max_lengths[:, None] - position
-        has_room = depth + num_missing + OTHER_TOKENS <= room
-        has_root = torch.full_like(depth, position, dtype=torch.bool)
-        # A leaf or a second child ends a chain: leaves are reserved for the chains that need one.
-        num_needed, is_needed_next = self._leaves_needed(changes, depths)
-        has_leaf = num_needed < num_missing
-        has_leaf_inside = num_needed + is_needed_next < num_missing
-        may_open = has_room & has_leaf_inside & ((depth > 0) | ~has_root)
-        may_add = (depth > 0) & has_leaf
-        mask = (may_open[:, :, None] & (classes.depth_changes == 1)) | (
-            may_add[:, :, None] & classes.is_leaf
+        state = _State(
+            changes=changes,
+            depths=depths,
+            depth=changes.sum(2),
+            last_change=changes[:, :, -1:].sum(2),
+            is_empty=changes.new_full(changes.shape[:2], not position, dtype=torch.bool),
+            num_missing=self._num_words[:, None] - classes.is_leaf[prefixes].sum(2),
+            room=self._max_lengths[:, None] - position,
+            longest_chain=self._longest_chain,
         )
-        mask[:, :, EOS_ID] = has_root & (depth == 0)
+        allowed = self._rules(state)
+        # All open constituents must be closed before the last position of the sentence.
+        may_open = allowed.open & (state.depth + state.num_missing + OTHER_TOKENS <= state.room)
+        mask = (may_open[:, :, None] & (classes.depth_changes == 1)) | (
+            allowed.add[:, :, None] & classes.is_leaf
+        )
+        mask[:, :, EOS_ID] = allowed.end
         if position:
-            is_empty = changes[:, :, -1] == 1
-            innermost = _last_opening(changes, depths, 0)
-            is_long = self._is_longest_chain(changes, depths, innermost)
-            is_whole = (depth > 1) | ((depth == 1) & (num_missing == 0))
-            may_close = ~is_empty & is_whole & ~is_long
-            closing = classes.closings[prefixes.gather(2, innermost)]
-            mask.scatter_(2, closing, mask.gather(2, closing) | may_close[:, :, None])
+            closing = classes.closings[prefixes.gather(2, _last_opening(state, 0))]
+            mask.scatter_(2, closing, mask.gather(2, closing) | allowed.close[:, :, None])
         is_free = self._max_lengths < self._num_words + OTHER_TOKENS
         return mask | is_free[:, None, None]
 
@@ -156,37 +161,123 @@ class WellFormed(Constraint):
         self._num_words = self._num_words[sentences]
         self._max_lengths = self._max_lengths[sentences]
 
-    def _leaves_needed(self, changes: Tensor, depths: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the leaves (B, W) that open chains need, and whether one more opening adds one.
 
-        Let m open constituents begin directly after each other, and K be the longest chain. They
-        would close as one chain. So after each K that close, a leaf must follow: this takes
-        ceil(m / K) - 1 leaves.
-        """
-        places = torch.arange(1, changes.shape[2] + 1, device=changes.device)
-        lowest = depths.flip(2).cummin(2).values.flip(2)  # lowest depth from each place on
-        is_open = (changes == 1) & (lowest == depths)
-        outside = (places * ~is_open).cummax(2).values
-        ranks = places - outside  # from 1, among those that begin directly after each other
-        is_needed = is_open & (ranks > 1) & ((ranks - 1) % self._longest_chain == 0)
-        last = ranks[:, :, -1:].sum(2)  # 0 for an empty prefix
-        return is_needed.sum(2), (last > 0) & (last % self._longest_chain == 0)
+@dataclass(frozen=True)
+class _State:
+    """What rules need to know of prefixes with T tokens.
 
-    def _is_longest_chain(self, changes: Tensor, depths: Tensor, innermost: Tensor) -> Tensor:
-        """Return whether the innermost open constituent (B, W) holds only a longest chain."""
-        longest = self._longest_chain
-        if changes.shape[2] <= 2 * longest:
-            return torch.zeros_like(innermost.squeeze(2), dtype=torch.bool)
-        is_closed = (changes[:, :, -longest:] == -1).all(2)
-        inside = _last_opening(changes, depths, longest)
-        return is_closed & (inside == innermost + longest).squeeze(2)
+    Attributes:
+        changes: (B, W, T) int64, the depth changes of the tokens.
+        depths: (B, W, T), the depth after each token.
+        depth: (B, W), the number of open constituents.
+        last_change: (B, W), the depth change of the last token; 0 for an empty prefix.
+        is_empty: (B, W) bool, whether the prefixes are empty.
+        num_missing: (B, W), the number of leaves to come.
+        room: (B, 1), the number of tokens that may follow, the end symbol counted.
+        longest_chain: largest number of constituents over the same words.
+    """
+
+    changes: Tensor
+    depths: Tensor
+    depth: Tensor
+    last_change: Tensor
+    is_empty: Tensor
+    num_missing: Tensor
+    room: Tensor
+    longest_chain: int
 
 
-def _last_opening(changes: Tensor, depths: Tensor, below: int) -> Tensor:
+@dataclass(frozen=True)
+class _Allowed:
+    """Whether a constituent may be opened or closed, a leaf be added, or the tree end; (B, W)."""
+
+    open: Tensor
+    add: Tensor
+    close: Tensor
+    end: Tensor
+
+
+def _brackets(state: _State) -> _Allowed:
+    """An opening bracket precedes all children."""
+    depth, num_missing = state.depth, state.num_missing
+    # A leaf or a second child ends a chain: leaves are reserved for the chains that need one.
+    num_needed, is_needed_next = _leaves_needed(state)
+    is_whole = (depth > 1) | ((depth == 1) & (num_missing == 0))
+    return _Allowed(
+        open=(num_needed + is_needed_next < num_missing) & ((depth > 0) | state.is_empty),
+        add=(depth > 0) & (num_needed < num_missing),
+        close=(state.last_change != 1) & is_whole & ~_is_longest_chain(state),
+        end=~state.is_empty & (depth == 0),
+    )
+
+
+def _in_order(state: _State) -> _Allowed:
+    """An opening bracket follows the first child.
+
+    A chain is closing brackets, of which each follows its opening one directly, except perhaps the
+    first. Only a leaf may follow an opening bracket after a longest chain.
+    """
+    depth, num_missing, longest = state.depth, state.num_missing, state.longest_chain
+    has_closed, has_opened = state.last_change == -1, state.last_change == 1
+    is_longest_chain = has_closed & _alternates(state, 2 * longest - 1)
+    follows_longest_chain = has_opened & _alternates(state, 2 * longest)
+    # A root without all words has to become the first child of another one.
+    has_room = (depth > 1) | (num_missing == 0) | (num_missing + OTHER_TOKENS < state.room)
+    return _Allowed(
+        open=~state.is_empty & ~has_opened & ((num_missing > 0) | ~is_longest_chain),
+        add=((depth > 0) | state.is_empty) & (num_missing > 0),
+        close=(depth > 0) & has_room & ~follows_longest_chain,
+        end=(depth == 0) & (num_missing == 0) & has_closed,
+    )
+
+
+Rules = Callable[[_State], _Allowed]
+
+RULES: dict[str, Rules] = {"brackets": _brackets, "in-order": _in_order}
+"""What may follow, by linearisation."""
+
+
+def _leaves_needed(state: _State) -> tuple[Tensor, Tensor]:
+    """Return the leaves (B, W) that open chains need, and whether one more opening adds one.
+
+    Let m open constituents begin directly after each other, and K be the longest chain. They would
+    close as one chain. So after each K that close, a leaf must follow: this takes ceil(m / K) - 1
+    leaves.
+    """
+    changes, depths, longest = state.changes, state.depths, state.longest_chain
+    places = torch.arange(1, changes.shape[2] + 1, device=changes.device)
+    lowest = depths.flip(2).cummin(2).values.flip(2)  # lowest depth from each place on
+    is_open = (changes == 1) & (lowest == depths)
+    outside = (places * ~is_open).cummax(2).values
+    ranks = places - outside  # from 1, among those that begin directly after each other
+    is_needed = is_open & (ranks > 1) & ((ranks - 1) % longest == 0)
+    last = ranks[:, :, -1:].sum(2)  # 0 for an empty prefix
+    return is_needed.sum(2), (last > 0) & (last % longest == 0)
+
+
+def _is_longest_chain(state: _State) -> Tensor:
+    """Return whether the innermost open constituent (B, W) holds only a longest chain."""
+    longest = state.longest_chain
+    if state.changes.shape[2] <= 2 * longest:
+        return torch.zeros_like(state.depth, dtype=torch.bool)
+    is_direct = _last_opening(state, longest) == _last_opening(state, 0) + longest
+    return (state.changes[:, :, -longest:] == -1).all(2) & is_direct.squeeze(2)
+
+
+def _alternates(state: _State, length: int) -> Tensor:
+    """Return whether the last tokens (B, W) are opening and closing brackets in alternation."""
+    last = state.changes[:, :, -length:]
+    if last.shape[2] < length:
+        return torch.zeros_like(state.depth, dtype=torch.bool)
+    return (last[:, :, 1:] * last[:, :, :-1] == -1).all(2)
+
+
+def _last_opening(state: _State, below: int) -> Tensor:
     """Return the index (B, W, 1) of the last opening bracket at the current depth plus `below`.
 
     With 0, it opens the innermost open constituent. If there is none, the index is undefined.
     """
+    changes, depths = state.changes, state.depths
     places = torch.arange(changes.shape[2], device=changes.device)
     is_candidate = (changes == 1) & (depths == depths[:, :, -1:] + below)
     return (is_candidate * places).amax(2, keepdim=True)

@@ -8,6 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -15,7 +16,7 @@ from typing import Any, Literal, Protocol
 from nmtkit.config.metrics import TargetType, base_language
 from nmtkit.errors import RESTORE, ConfigError, DamagedError, DataError
 from nmtkit.parsing.linearize import complete, summarize_repairs
-from nmtkit.parsing.vocabulary import TreeTokens, check_parses
+from nmtkit.parsing.vocabulary import TREE_VOCABULARIES, check_parses
 from nmtkit.storage.json_data import JsonError, decode, decode_text, encode
 from nmtkit.symbols import EOS_ID, source_symbol, target_symbol
 from nmtkit.text.closed_words import Words
@@ -36,7 +37,8 @@ from nmtkit.text.steps import (
 from nmtkit.text.subword import Subword
 from nmtkit.text.words import joined
 
-_VERSION = 3
+_OLDEST_VERSION = 3
+_VERSION = 4
 
 SEVERAL = "mul"
 """The code of ISO 639 for several languages."""
@@ -158,15 +160,18 @@ KINDS: dict[str, Kind] = {
     "sentencepiece": Kind(Subword, is_preparable=True),
     "words": Kind(Words, is_preparable=True, is_segmented=True),
     "marian": Kind(MarianVocabulary, is_per_side=True),
-    "trees": Kind(
-        TreeTokens,
-        target_type="trees",
-        is_segmented=True,
-        check=check_parses,
-        complete=complete,
-        summarize=summarize_repairs,
-        no_export="the words of the source, which belong in the trees, cannot be put there",
-    ),
+    **{
+        one.kind: Kind(
+            one,
+            target_type="trees",
+            is_segmented=True,
+            check=check_parses,
+            complete=partial(complete, one.linearization),
+            summarize=summarize_repairs,
+            no_export="the words of the source, which belong in the trees, cannot be put there",
+        )
+        for one in TREE_VOCABULARIES.values()
+    },
 }
 """Kinds of vocabulary by their names in codec.json."""
 
@@ -452,15 +457,15 @@ def _read_description(path: Path) -> Description:
     try:
         values = decode_text(dict[str, Any], path.read_bytes())
         version = values.get("version")
-        if version == _VERSION or not isinstance(version, int):
+        if not isinstance(version, int) or _OLDEST_VERSION <= version <= _VERSION:
             return _checked(decode(Description, values))
     except OSError as error:
         raise DamagedError(f"{path}: {error.strerror}; {RESTORE}") from error
     except JsonError as error:
         raise DamagedError(f"{path}: {error}; {RESTORE}") from None
     raise DamagedError(
-        f"{path}: this nmtkit reads codecs of version {_VERSION}, not {version}; "
-        "use the nmtkit that wrote it, or make it again"
+        f"{path}: this nmtkit reads codecs of versions {_OLDEST_VERSION} to {_VERSION}, not "
+        f"{version}; use the nmtkit that wrote it, or make it again"
     )
 
 

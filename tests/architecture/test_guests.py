@@ -42,7 +42,7 @@ HELP = "the help of the command"
 
 TABLES: dict[str, tuple[str, ...]] = {
     # Facts: segmentations, metrics, what follows from the type of a target.
-    "nmtkit/config/preprocessing.py": ("SEGMENTATIONS", "_TREES"),
+    "nmtkit/config/preprocessing.py": ("SEGMENTATIONS", "LINEARIZATIONS", "_TREES"),
     "nmtkit/config/metrics.py": (
         "TargetType",
         "ComparedType",

@@ -5,6 +5,7 @@ Run it for a new version of a format.
 
 import json
 import shutil
+from collections.abc import Sequence
 from contextlib import chdir, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -47,12 +48,11 @@ from tests.tiny import (
     write_lines,
 )
 from tests.translating import answers_to, translate
+from tests.trees import TREEBANK, parser_codec
 
 FROZEN = Path(__file__).parent / "formats"
 NUM_UPDATES = 600
 SAVE_EVERY = 300
-CODECS = ("cleaned", "subwords")
-"""Names of the frozen codecs: text cleaned and tokenised first; one SentencePiece model."""
 CODEC_LINES = (
     "caf&eacute; &amp; th\u00e9",
     "cafe\u0301 & the\u0301 \ufb01",
@@ -63,6 +63,8 @@ CODEC_LINES = (
     "\u2581 the \u2581cat\u2581",
     "\uff3f \ufb01 <bt>",
 )
+CODECS = {"cleaned": CODEC_LINES, "subwords": CODEC_LINES, "in_order": TREEBANK}
+"""Lines by frozen codec: text cleaned and tokenised first; one SentencePiece model; parses."""
 SEARCH, CPU = SearchConfig(max_length_offset=4), RuntimeConfig(device="cpu", threads=1)
 CORPUS_RECIPE = TranslateRecipe(
     search=SEARCH, translation=TranslationConfig(chunk_lines=4), runtime=CPU
@@ -113,11 +115,11 @@ def losses(run: Path) -> list[float]:
     return [record["loss"] for record in records if record["event"] == "training"]
 
 
-def encoded(codec: TextCodec) -> dict[str, Any]:
-    """Return what a codec makes of `CODEC_LINES`."""
-    target = [codec.encode_target(line) for line in CODEC_LINES]
+def encoded(codec: TextCodec, lines: Sequence[str]) -> dict[str, Any]:
+    """Return what a codec makes of lines."""
+    target = [codec.encode_target(line) for line in lines]
     return {
-        "source": [codec.encode_source(line) for line in CODEC_LINES],
+        "source": [codec.encode_source(line) for line in lines],
         "target": target,
         "decoded": [codec.decode_target(ids) for ids in target],
     }
@@ -128,11 +130,11 @@ def main() -> None:
     FROZEN.mkdir()
     freeze_run()
     freeze_weights()
-    for name, codec in zip(CODECS, make_codecs(), strict=True):
+    for (name, lines), codec in zip(CODECS.items(), make_codecs(), strict=True):
         folder = FROZEN / name
         folder.mkdir()
         codec.save(folder)
-        write_json(FROZEN / f"{name}.json", encoded(codec))
+        write_json(FROZEN / f"{name}.json", encoded(codec, lines))
     Shortlist.learn(Dataset.open(FROZEN / "dataset"), 3, 4, 100).save(FROZEN / "shortlist", False)
     freeze_translation(FROZEN / "translation")
     freeze_translations(FROZEN / "translations.jsonl")
@@ -181,7 +183,7 @@ def freeze_weights() -> None:
         path.unlink()
 
 
-def make_codecs() -> tuple[TextCodec, TextCodec]:
+def make_codecs() -> tuple[TextCodec, TextCodec, TextCodec]:
     subwords = Subword.train(CODEC_LINES, "bpe", 320, "x", ["<bt>"])
     words = Words(["caf\u00e9", "th\u00e9", "&", "a", "b", "fi", "lt", ";", "<bt>"])
     cleaned = TextCodec(
@@ -191,7 +193,8 @@ def make_codecs() -> tuple[TextCodec, TextCodec]:
         target=with_steps(subwords, steps_of(Cleaning(True, "none"), "de")),
         is_shared=False,
     )
-    return cleaned, TextCodec("en", "de", subwords, subwords, is_shared=True)
+    shared = TextCodec("en", "de", subwords, subwords, is_shared=True)
+    return cleaned, shared, parser_codec(keeps_tags=True, linearization="in-order")
 
 
 def freeze_translation(folder: Path) -> None:

@@ -78,7 +78,7 @@ def test_frozen_links_are_read() -> None:
 @pytest.mark.parametrize("name", CODECS)
 def test_a_frozen_codec_encodes_as_it_did(name: str) -> None:
     expected = json.loads((FROZEN / f"{name}.json").read_text(encoding="utf-8"))
-    assert encoded(TextCodec.load(FROZEN / name)) == expected
+    assert encoded(TextCodec.load(FROZEN / name), CODECS[name]) == expected
 
 
 def test_a_frozen_shortlist_has_the_candidates_of_its_dataset() -> None:

@@ -19,6 +19,7 @@ RAW = """\
 CLEAN = "(TOP (S (NP (DT The) (NN dog)) (VP (VBD was) (VP (VBN seen))) (. .)))\n"
 TOKENS = "(TOP (S (NP XX XX )NP (VP XX (VP XX )VP )VP XX )S )TOP\n"
 TAGGED = "(TOP (S (NP DT NN )NP (VP VBD (VP VBN )VP )VP . )S )TOP\n"
+IN_ORDER = "DT (NP NN )NP (S VBD (VP VBN (VP )VP )VP . )S (TOP )TOP\n"
 BAD = "(S (NN dog)\n(S the dog)\n"
 
 
@@ -38,6 +39,10 @@ def test_trees_are_cleaned_linearised_and_restored(tmp_path: Path) -> None:
     restored = nmtkit_in_text("trees", "restore", "--words", words, stdin=TAGGED)
     assert restored.stdout == CLEAN
     assert restored.stderr == "trees: 1, repaired: 0\n"
+    in_order = ("--linearization", "in-order")
+    assert output("trees", "linearize", *in_order, "--tags", stdin=CLEAN) == IN_ORDER
+    restored = nmtkit_in_text("trees", "restore", *in_order, "--words", words, stdin=IN_ORDER)
+    assert (restored.stdout, restored.stderr) == (CLEAN, "trees: 1, repaired: 0\n")
 
 
 def test_words_and_tokens_must_have_equally_many_lines(tmp_path: Path) -> None:
@@ -88,7 +93,8 @@ def test_a_command_of_the_group_must_be_known(arguments: tuple[str, ...], keys: 
     assert done.stderr.count("\n") == 1
 
 
-def test_a_parser_is_trained_and_parses_in_one_pipe(tmp_path: Path) -> None:
+@pytest.mark.parametrize("linearization", ["brackets", "in-order"])
+def test_a_parser_is_trained_and_parses_in_one_pipe(tmp_path: Path, linearization: str) -> None:
     for name in ("train", "valid"):
         trees = "".join(f"{tree}\n" for tree in TREEBANK * 3)
         (tmp_path / f"{name}.trees").write_text(trees, encoding="utf-8")
@@ -101,7 +107,7 @@ def test_a_parser_is_trained_and_parses_in_one_pipe(tmp_path: Path) -> None:
     made = nmtkit_in_text(
         *f"preprocess -s words -t trees --train {tmp_path}/train --valid {tmp_path}/valid".split(),
         *f"--segmentation words --target-segmentation trees --out {tmp_path}/data".split(),
-        *("--workers", 1),
+        *("--workers", 1, "--linearization", linearization),
     )
     assert made.returncode == 0, made.stderr
     trained = nmtkit_in_text(

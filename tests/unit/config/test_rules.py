@@ -85,6 +85,7 @@ BOTH_GIVEN: Mapping[str, Value] = {"source_vocabulary": "s.model", "target_vocab
             "normalize nfc; nmtkit trees tokenize vocabulary.normalize",
         ),
         ({"segmentation": "words", "split_digits": True}, "split_digits True"),
+        ({"linearization": "in-order"}, "linearization in-order trees tagged-trees"),
         *(
             ({"marks": 5, **other}, "marks 5; --segmentation bpe vocabulary.marks")
             for other in (

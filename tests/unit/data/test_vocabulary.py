@@ -107,7 +107,7 @@ def test_whole_tokens_are_single_entries_and_other_text_is_not_changed(
     tmp_path: Path, segmentation: str
 ) -> None:
     prefix, tokens = str(tmp_path / "text"), tmp_path / "tokens"
-    trees = [" ".join(linearize(parse_tree(tree, "text"), False)) for tree in TREEBANK]
+    trees = [" ".join(linearize(parse_tree(tree, "text"), False, "brackets")) for tree in TREEBANK]
     write_lines(Path(f"{prefix}.en"), ["a b c", "d", "a c e f", "g h"])
     write_lines(Path(f"{prefix}.de"), trees)
     write_lines(tokens, [*{token for tree in trees for token in tree.split()}, ""])

@@ -16,12 +16,14 @@ from nmtkit.errors import ConfigError, DataError
 from nmtkit.parsing.linearize import linearize
 from nmtkit.parsing.trees import escape, parse_tree, split_words
 from nmtkit.parsing.well_formed import LONGEST_CHAIN
+from nmtkit.text.codec import TextCodec
 from tests.messages import refuses
 from tests.tiny import WORDS, never_warn, tiny_codec, tiny_model
 from tests.translating import answers_to, translate
 from tests.trees import chain_of, parser_codec
 
-CODEC = parser_codec()
+CODEC, IN_ORDER = parser_codec(), parser_codec(linearization="in-order")
+in_each_linearization = pytest.mark.parametrize("codec", [CODEC, IN_ORDER])
 LINES = [
     *(" ".join(WORDS[i * j % 8] for j in range(i)) for i in range(1, 14)),
     "",
@@ -37,34 +39,36 @@ RECIPE = TranslateRecipe(
 )
 
 
-def parser(seed: int = 1, **settings: Any) -> Translator:
+def parser(seed: int = 1, codec: TextCodec = CODEC, **settings: Any) -> Translator:
     recipe = replace(RECIPE, **settings)
-    return Translator([tiny_model(CODEC, seed)], CODEC, recipe, lambda _: None)
+    return Translator([tiny_model(codec, seed)], codec, recipe, lambda _: None)
 
 
 def leaves(tree: str) -> list[str]:
     return parse_tree(tree, "text").words() if tree else []
 
 
+@in_each_linearization
 @pytest.mark.parametrize("constraints", [PREVENT, REPAIR])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_line_is_answered_by_a_tree_of_its_words(
-    seed: int, constraints: ConstraintsConfig
+    seed: int, constraints: ConstraintsConfig, codec: TextCodec
 ) -> None:
-    answers = answers_to(parser(seed, constraints=constraints), [*map(Request, LINES)])
+    answers = answers_to(parser(seed, codec, constraints=constraints), [*map(Request, LINES)])
     for line, answer in zip(LINES, answers, strict=True):
         for one in answer.translation.n_best:
             assert leaves(one.text) == [escape(word) for word in split_words(line)]
 
 
-def test_the_search_finds_trees_with_the_scores_of_forced_decoding() -> None:
+@in_each_linearization
+def test_the_search_finds_trees_with_the_scores_of_forced_decoding(codec: TextCodec) -> None:
     line = "a b c d e"
-    (answer,) = answers_to(parser(), [Request(line)])
-    source = CODEC.encode_source(line)
+    (answer,) = answers_to(parser(codec=codec), [Request(line)])
+    source = codec.encode_source(line)
     for one in answer.translation.n_best:
-        ids = CODEC.encode_target(one.text)  # equal to the found ids, as nothing was repaired
+        ids = codec.encode_target(one.text)  # equal to the found ids, as nothing was repaired
         assert len(ids) == len(one.tokens)
-        (forced,) = score_pairs(tiny_model(CODEC), [(source, ids)], 100)
+        (forced,) = score_pairs(tiny_model(codec), [(source, ids)], 100)
         assert one.log_prob == pytest.approx(sum(forced), abs=1e-4)
 
 
@@ -91,25 +95,31 @@ def test_repaired_translations_are_marked() -> None:
     assert all(one.is_repaired for one in cut_off.translation.n_best)
 
 
-def test_there_is_always_room_for_a_tree() -> None:
+@in_each_linearization
+def test_there_is_always_room_for_a_tree(codec: TextCodec) -> None:
     search = SearchConfig(beam=3, max_length_offset=0, max_length_ratio=0.5)
-    for answer in answers_to(parser(search=search), [Request("a b c d e f")]):
+    for answer in answers_to(parser(codec=codec, search=search), [Request("a b c d e f")]):
         for one in answer.translation.n_best:
-            tokens = linearize(parse_tree(one.text, "text"), keeps_tags=False)
+            tokens = linearize(parse_tree(one.text, "text"), False, "brackets")
             assert len(tokens) + 1 == len(one.tokens) == len("abcdef") + 3
 
 
-def test_chains_of_brackets_end_however_long_the_output_may_be() -> None:
-    search = SearchConfig(beam=3, max_length_offset=100)
-    trees = [parse_tree(tree, "text") for tree in translate(parser(search=search), ["a", "a b c"])]
+@in_each_linearization
+def test_chains_of_brackets_end_however_long_the_output_may_be(codec: TextCodec) -> None:
+    found = parser(codec=codec, search=SearchConfig(beam=3, max_length_offset=100))
+    trees = [parse_tree(tree, "text") for tree in translate(found, ["a", "a b c"])]
     assert max(map(chain_of, trees)) == LONGEST_CHAIN
 
 
+@in_each_linearization
 @pytest.mark.parametrize("on_too_long", ["split", "cut"])
-def test_a_line_that_is_too_long_is_answered_by_one_tree(on_too_long: str) -> None:
+def test_a_line_that_is_too_long_is_answered_by_one_tree(
+    on_too_long: str, codec: TextCodec
+) -> None:
     config = TranslationConfig(max_source_length=5, on_too_long=on_too_long)
     lines = ["a b c d e f g h a b c", "a b"]
-    for line, tree in zip(lines, translate(parser(translation=config), lines), strict=True):
+    trees = translate(parser(codec=codec, translation=config), lines)
+    for line, tree in zip(lines, trees, strict=True):
         assert leaves(tree) == line.split()
 
 

@@ -3,10 +3,12 @@ from pathlib import Path
 import pytest
 from hypothesis import assume, given
 
+from nmtkit.config import preprocessing as config
 from nmtkit.errors import DataError
-from nmtkit.parsing.linearize import complete, linearize
+from nmtkit.parsing.linearize import LINEARIZATIONS, complete, linearize
 from nmtkit.parsing.trees import Tree, format_tree, parse_tree
-from nmtkit.parsing.vocabulary import TreeTokens
+from nmtkit.parsing.vocabulary import TREE_VOCABULARIES, TreeTokens
+from nmtkit.parsing.well_formed import RULES
 from nmtkit.symbols import UNK_ID
 from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
@@ -42,14 +44,15 @@ def test_a_tree_comes_back_with_the_words_of_its_source(text: str) -> None:
     )
 
 
+@pytest.mark.parametrize("linearization", TREE_VOCABULARIES)
 @given(trees())
-def test_any_tree_comes_back(tree: Tree) -> None:
+def test_any_tree_comes_back(linearization: str, tree: Tree) -> None:
     text, source = format_tree(tree), " ".join(tree.words())
     assume("<unk>" not in text)  # the symbol of unknown tokens, which `complete` replaces
-    tokens = TreeTokens.of_trees([tree], keeps_tags=True)
-    ids = tokens.encode(text)
-    assert tokens.decode(ids) == tokens.normalize(text) == " ".join(linearize(tree, True))
-    assert complete(tokens.decode(ids), source) == (text, False)
+    tokens = TREE_VOCABULARIES[linearization].of_trees([tree], keeps_tags=True)
+    decoded = tokens.decode(tokens.encode(text))
+    assert decoded == tokens.normalize(text) == " ".join(linearize(tree, True, linearization))
+    assert complete(linearization, decoded, source) == (text, False)
 
 
 def test_labels_missing_in_the_vocabulary_are_unknown_except_tags() -> None:
@@ -89,11 +92,26 @@ def test_other_codecs_complete_nothing() -> None:
     assert codec.decode_target(codec.encode_target("(NP XX )NP")) == "(NP XX )NP"
 
 
-def test_it_is_saved_and_loaded(tmp_path: Path) -> None:
-    codec = parser_codec()
+@pytest.mark.parametrize("linearization", TREE_VOCABULARIES)
+def test_it_is_saved_and_loaded(tmp_path: Path, linearization: str) -> None:
+    codec = parser_codec(linearization=linearization)
     codec.save(tmp_path)
     loaded = TextCodec.load(tmp_path)
     assert loaded.fingerprint == codec.fingerprint
-    assert loaded.target.kind == "trees"
+    assert isinstance(loaded.target, TreeTokens)
+    assert loaded.target.linearization == linearization
     for text in TREEBANK:
         assert loaded.encode_target(text) == codec.encode_target(text)
+
+
+def test_every_linearization_is_in_every_table() -> None:
+    tables = config.LINEARIZATIONS, LINEARIZATIONS, RULES, TREE_VOCABULARIES
+    assert {tuple(table) for table in tables} == {("brackets", "in-order")}
+    for name, vocabulary in TREE_VOCABULARIES.items():
+        assert (vocabulary.linearization, vocabulary.kind) == (name, config.LINEARIZATIONS[name])
+
+
+def test_a_codec_of_another_linearization_is_another_codec() -> None:
+    one, other = (parser_codec(linearization=name) for name in TREE_VOCABULARIES)
+    assert one.target.data == other.target.data
+    assert one.fingerprint != other.fingerprint

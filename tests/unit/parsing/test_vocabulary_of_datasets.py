@@ -8,6 +8,7 @@ import pytest
 from nmtkit.config.preprocessing import CorpusConfig, VocabularyConfig
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.errors import DataError
+from nmtkit.parsing.linearize import linearize
 from nmtkit.parsing.trees import format_tree, parse_tree
 from nmtkit.parsing.vocabulary import check_parses, read_parses
 from nmtkit.text.codec import TextCodec
@@ -76,13 +77,21 @@ def test_a_line_that_is_no_parse_of_its_source_is_an_error(
         check_parses([Corpus.find(str(tmp_path / "train"), "words", "trees")])
 
 
+@pytest.mark.parametrize(("linearization", "order"), [("brackets", ""), ("in-order", "in-order ")])
 @pytest.mark.parametrize(
     ("segmentation", "tags"), [("trees", ["XX"]), ("tagged-trees", list("DNPV"))]
 )
-def test_a_dataset_of_parses_is_made(tmp_path: Path, segmentation: str, tags: list[str]) -> None:
+def test_a_dataset_of_parses_is_made(
+    tmp_path: Path, segmentation: str, tags: list[str], linearization: str, order: str
+) -> None:
     write_text(tmp_path, "train", [*TREEBANK])
     write_text(tmp_path, "valid", [TREEBANK[0]])
-    codec = make(tmp_path, recipe_of(tmp_path, target_segmentation=segmentation))
+    settings = {"target_segmentation": segmentation, "linearization": linearization}
+    codec = make(tmp_path, recipe_of(tmp_path, **settings))
+    assert codec.segmentation == f"words and {order}{segmentation}"
+    tree = parse_tree(TREEBANK[0], "text")
+    expected = linearize(tree, segmentation == "tagged-trees", linearization)
+    assert codec.target.decode(codec.target.encode(TREEBANK[0])).split() == expected
     pieces = [codec.target.piece(index) for index in range(3, codec.target.size)]
     assert sorted(piece for piece in pieces if piece[0] not in "()") == tags
     assert codec.source.kind == "words"
@@ -93,8 +102,9 @@ def test_the_vocabulary_may_be_given(tmp_path: Path) -> None:
     write_text(tmp_path, "train", [*TREEBANK])
     write_text(tmp_path, "valid", [TREEBANK[0]])
     path = write_lines(tmp_path / "labels", ["(TOP", ")TOP", "XX", "(S", ")S"])
-    codec = make(tmp_path, recipe_of(tmp_path, target_vocabulary=str(path)))
-    assert codec.target.size == 8
+    settings = {"target_vocabulary": str(path), "linearization": "in-order"}
+    codec = make(tmp_path, recipe_of(tmp_path, **settings))
+    assert (codec.target.size, codec.target.kind) == (8, "in-order-trees")
 
 
 @pytest.mark.parametrize("name", ["train", "valid"])

@@ -116,6 +116,7 @@ def test_only_trees_have_a_target_type_other_than_text() -> None:
         "words": "text",
         "marian": "text",
         "trees": "trees",
+        "in-order-trees": "trees",
     }
     trees = replace(words_codec("a"), target=TreeTokens(["(S", ")S"]))
     assert trees.target_type == "trees"
@@ -155,9 +156,9 @@ def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
     ("change", "keys"),
     [
         ({"format": "other"}, "codec.json format nmtkit-codec"),
-        ({"version": 0}, "codec.json 3 0"),
+        ({"version": 0}, "codec.json 3 4 0"),
         ({"version": "3"}, "codec.json version"),
-        ({"version": 4}, "codec.json 3 4"),
+        ({"version": 5}, "codec.json 3 4 5"),
         ({"source": {}}, "codec.json source.kind"),
         ({"source": {**SIDE, "kind": []}}, "codec.json source.kind"),
         ({"source": {**SIDE, "kind": "letters"}}, "codec.json source.kind"),
@@ -167,7 +168,7 @@ def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
         ({"target": {**SIDE, "kind": "sentencepiece"}}, "codec.json is_shared"),
         ({"target": {**SIDE, "tokenizer": "moses"}}, "codec.json is_shared"),
         ({"target": []}, "codec.json target"),
-        ({"version": 1}, "codec.json 3 1"),
+        ({"version": 2}, "codec.json 3 4 2"),
     ],
 )
 def test_a_wrong_description_is_an_error(tmp_path: Path, change: dict[str, Any], keys: str) -> None:

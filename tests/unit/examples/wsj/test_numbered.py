@@ -33,9 +33,10 @@ def test_marks_repeat_after_eighty_words() -> None:
 def test_a_tree_whose_numbers_are_dropped_is_the_tree(tree: Tree) -> None:
     numbered = numbered_tree(tree)
     assert numbered.words() == tree.words()
-    assert linearize(numbered, keeps_tags=False) == linearize(tree, keeps_tags=False)
-    tokens = linearize(numbered, keeps_tags=True)
-    assert restore(tokens, tree.words()) == numbered
+    untagged = (linearize(one, False, "brackets") for one in (numbered, tree))
+    assert next(untagged) == next(untagged)
+    tokens = linearize(numbered, True, "brackets")
+    assert restore(tokens, tree.words(), "brackets") == numbered
 
 
 @given(trees())
