@@ -35,6 +35,7 @@ from nmtkit.model.state import DecoderState
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
 from nmtkit.runtime.devices import set_up
+from nmtkit.runtime.processor import keep_freed_memory
 from nmtkit.storage.model_folder import write_model
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.closed_words import Words
@@ -101,6 +102,7 @@ def decode_once(options: argparse.Namespace) -> None:
     """Translate all sentences, the first batch twice, and print the rate."""
     model = make_model(options)
     model.prepare(getattr(torch, options.precision))
+    keep_freed_memory()
     batches = read_batches(options)
     decode(model, batches[0], options.length, options.beam)
     start = time.perf_counter()

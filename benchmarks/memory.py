@@ -35,6 +35,7 @@ from nmtkit.model.cost import (
 )
 from nmtkit.model.transformer import Transformer
 from nmtkit.runtime.devices import choose_precision, peak_memory, reset_peak_memory, set_up
+from nmtkit.runtime.processor import keep_freed_memory
 from nmtkit.training.objective import Objective
 from nmtkit.training.optimizer import make_optimizer
 
@@ -72,6 +73,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
+    keep_freed_memory()
     device = set_up(RuntimeConfig(device=options.device, threads=options.threads))
     found = [one for shape in options.shapes for one in measure_shape(shape, device, options)]
     rows = [

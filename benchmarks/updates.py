@@ -14,6 +14,7 @@ from nmtkit.config.toml import build
 from nmtkit.progress.records import TrainingRecord
 from nmtkit.progress.reporter import ProgressReporter
 from nmtkit.runtime.devices import choose_precision, set_up
+from nmtkit.runtime.processor import keep_freed_memory
 from nmtkit.signals import StopRequest
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.distributed import Ranks
@@ -49,6 +50,7 @@ class Workbench:
             ranks: all processes of the run.
         """
         recipe = build(TrainRecipe, settings)
+        keep_freed_memory()
         device = set_up(recipe.runtime)
         dataset = open_dataset(recipe, data_dir)
         with tempfile.TemporaryDirectory() as folder:

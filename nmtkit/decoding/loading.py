@@ -12,7 +12,9 @@ from nmtkit.decoding.scorer import Scorer
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import RESTORE, ConfigError, DamagedError
 from nmtkit.model.kernels.inference import weight_levels
+from nmtkit.model.transformer import Transformer
 from nmtkit.runtime.devices import choose_precision, set_up
+from nmtkit.runtime.processor import keep_freed_memory
 from nmtkit.storage.model_folder import load_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.language_symbols import listed_languages
@@ -48,8 +50,7 @@ def load_translator(
     shortlist = _load_shortlist(config.shortlist, paths[0], first.codec)
     learnt = [{*one.manifest.get("provenance", {}).get("marks", [])} for one in loaded]
     translator = Translator(models, first.codec, recipe, warn, shortlist, set.intersection(*learnt))
-    for model in models:
-        model.prepare(dtype)
+    _prepare(models, dtype)
     return translator
 
 
@@ -71,7 +72,7 @@ def load_scorer(
     device = set_up(runtime)
     dtype = _dtype(scoring.precision, device)
     loaded = load_model(path, device)
-    loaded.model.prepare(dtype)
+    _prepare([loaded.model], dtype)
     return Scorer([loaded.model], loaded.codec, scoring, warn)
 
 
@@ -92,7 +93,7 @@ def load_aligner(
     """
     device = set_up(recipe.runtime)
     dtype = _dtype(recipe.aligning.precision, device)
-    models = [_load_aligning_model(path, device, dtype) for path in paths]
+    models = [_load_aligning_model(path, device) for path in paths]
     forward = models[0].codec
     for path, other in zip(paths[1:], models[1:], strict=True):
         if len(other.codec.target_langs) > 1 and not recipe.aligning.source_lang:
@@ -107,18 +108,28 @@ def load_aligner(
                 f"{path}: translates {other.codec.language_pair}, and {paths[0]} "
                 f"{forward.language_pair}; give a model of the other direction to --reverse"
             )
+    _prepare([one.model for one in models], dtype)
     return Aligner(models, recipe.links, recipe.aligning, warn)
 
 
-def _load_aligning_model(path: Path, device: torch.device, dtype: torch.dtype) -> AligningModel:
+def _load_aligning_model(path: Path, device: torch.device) -> AligningModel:
     loaded = load_model(path, device)
     if loaded.codec.target_type != "text":
         raise ConfigError(
             f"{path}: writes {loaded.codec.target_type}, and only words of text are aligned; give "
             "a model that translates"
         )
-    loaded.model.prepare(dtype)
     return AligningModel(loaded.model, loaded.codec)
+
+
+def _prepare(models: Sequence[Transformer], dtype: torch.dtype) -> None:
+    """Prepare models for products in a type; only then keep what malloc frees.
+
+    So the system gets back the memory of the weights that were replaced.
+    """
+    for model in models:
+        model.prepare(dtype)
+    keep_freed_memory()
 
 
 def _dtype(precision: str, device: torch.device) -> torch.dtype:

@@ -147,7 +147,7 @@ def read(path: Path) -> LoadedModel:
     parameters = _parameters(folder, model, stored)
     if model.output_bias is not None:
         parameters["output_bias"] = bias
-    model.load_state_dict(parameters)
+    model.load_state_dict(parameters, assign=True)
     return LoadedModel(model, codec, recipe, {"update": 0, "provenance": _provenance(path, codec)})
 
 

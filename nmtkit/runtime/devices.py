@@ -11,7 +11,7 @@ import torch
 from nmtkit.config.schema import RuntimeConfig
 from nmtkit.errors import ConfigError
 from nmtkit.runtime.environment import number_from_launcher
-from nmtkit.runtime.processor import keep_freed_memory, multiplies_bfloat16
+from nmtkit.runtime.processor import multiplies_bfloat16
 
 KIBIBYTE = 1024
 
@@ -81,7 +81,7 @@ Smaller models spend most of the time outside matrix products.
 
 
 def set_up(runtime: RuntimeConfig) -> torch.device:
-    """Set up memory, threads and GPU of the process; call it once, before the first tensor.
+    """Set up threads and GPU of the process; call it once, before the first tensor.
 
     Returns:
         The device for tensors. With several GPUs it is the one with this process's local rank,
@@ -90,7 +90,6 @@ def set_up(runtime: RuntimeConfig) -> torch.device:
     Raises:
         ConfigError: a GPU is requested and none is usable, or there are more processes than GPUs.
     """
-    keep_freed_memory()
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", NUM_CACHED_KERNELS)
     if runtime.threads:
         torch.set_num_threads(runtime.threads)

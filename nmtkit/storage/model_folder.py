@@ -146,7 +146,7 @@ def make_model(
     """
     check_size(described, tensors, folder)
     model = uninitialized_model(described.recipe.model, described.codec)
-    restore_parameters(model, tensors, folder)
+    restore_parameters(model, tensors, folder, is_new=True)
     return LoadedModel(
         model.to(device).eval(), described.codec, described.recipe, described.manifest
     )
@@ -207,8 +207,16 @@ class _SkipInitialization(TorchFunctionMode):
         return function(*args, **kwargs)
 
 
-def restore_parameters(model: Transformer, tensors: Mapping[str, Tensor], folder: Path) -> None:
-    """Copy parameters that were read from a folder into a model.
+def restore_parameters(
+    model: Transformer, tensors: Mapping[str, Tensor], folder: Path, *, is_new: bool = False
+) -> None:
+    """Give a model the parameters that were read from a folder.
+
+    Args:
+        model: the model.
+        tensors: the parameters under all their names.
+        folder: for messages.
+        is_new: the model is uninitialised, and takes the tensors instead of copies.
 
     Raises:
         DamagedError: names or shapes differ from the model's; the message names the first.
@@ -222,7 +230,9 @@ def restore_parameters(model: Transformer, tensors: Mapping[str, Tensor], folder
                 f"{folder / TENSORS}: does not fit {CONFIG}: {name} is {found}, where the model "
                 f"has {wanted}; {RESTORE}"
             )
-    model.load_state_dict(tensors)
+    if is_new:
+        tensors = {name: tensor.float() for name, tensor in tensors.items()}
+    model.load_state_dict(tensors, assign=is_new)
 
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
@@ -241,7 +251,17 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
 def load_tensors(path: Path) -> dict[str, Tensor]:
     """Return the tensors of a file that `save_tensors` wrote; DamagedError for other content."""
     with open_tensors(path) as file:
-        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        return {name: _copy_tensor(path, name) for name in file.keys()}  # noqa: SIM118
+
+
+def _copy_tensor(path: Path, name: str) -> Tensor:
+    """Return a copy of a tensor of a file.
+
+    While a view of one tensor lives, the whole file is in memory; so it is opened for each.
+    """
+    with safe_open(path, framework="pt") as file:
+        copy: Tensor = file.get_tensor(name).clone()
+    return copy
 
 
 @contextmanager

@@ -46,7 +46,7 @@ from nmtkit.runtime.devices import (
     make_deterministic,
     set_up,
 )
-from nmtkit.runtime.processor import processor_name
+from nmtkit.runtime.processor import keep_freed_memory, processor_name
 from nmtkit.signals import StopRequest
 from nmtkit.storage.checkpoint import Resumable, clear_leftovers, read_resumable
 from nmtkit.storage.json_data import JsonError, decode
@@ -111,6 +111,7 @@ def train(
     """
     end_with_launcher()
     recipe = with_alignment_head(recipe)
+    keep_freed_memory()
     device = set_up(recipe.runtime)
     if recipe.engine.deterministic:
         make_deterministic()

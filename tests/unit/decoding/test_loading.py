@@ -1,5 +1,7 @@
 """Scorers and translators that are loaded compute the same, in the given precision."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +74,42 @@ def test_scores_are_computed_in_the_given_precision(path: Path) -> None:
     exact = scores_of(path, pairs, "float32")
     assert scores_of(path, pairs, "auto") == exact
     assert 1e-4 < largest_difference(exact, scores_of(path, pairs, "bfloat16")) < 0.5
+
+
+MEMORY = """
+import sys
+from pathlib import Path
+from nmtkit.config.schema import RuntimeConfig, ScoringConfig
+from nmtkit.decoding.loading import load_scorer
+from nmtkit.model.kernels.inference import weight_levels
+
+def kibibytes(key):
+    status = Path("/proc/self/status").read_text().split()
+    return int(status[status.index(key) + 1])
+
+CONFIG = ScoringConfig(precision="int8")
+weight_levels()
+before = kibibytes("VmRSS:")
+scorer = load_scorer(Path(sys.argv[1]), CONFIG, RuntimeConfig(device="cpu"), print)
+print(kibibytes("VmHWM:") - before, kibibytes("VmRSS:") - before)
+"""
+
+
+@needs_integers
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_model_of_integers_is_once_in_memory_as_floats_and_only_while_it_loads(
+    tmp_path: Path,
+) -> None:
+    codec = tiny_codec()
+    made = tiny_model(codec, model_size=512, feed_forward_size=8192)
+    recipe = TrainRecipe(model=made.config)
+    write_model(tmp_path / "big", made.state_dict(), recipe, codec, {}, overwrite=False)
+    size = sum(one.numel() * 4 for one in made.parameters()) // 2**10
+    arguments = [sys.executable, "-c", MEMORY, str(tmp_path / "big")]
+    done = subprocess.run(arguments, capture_output=True, check=True, text=True)
+    most, remaining = map(int, done.stdout.split())
+    assert most < 1.4 * size
+    assert remaining < 0.6 * size  # a quarter, and what reading leaves
 
 
 @needs_integers

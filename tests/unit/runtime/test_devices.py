@@ -10,11 +10,6 @@ from nmtkit.runtime import devices as runtime
 from tests.messages import refuses
 
 
-@pytest.fixture(autouse=True)
-def leaves_the_process_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "keep_freed_memory", lambda: None)
-
-
 @pytest.mark.parametrize(
     ("device", "has_gpu", "chosen"),
     [
@@ -97,13 +92,6 @@ def test_threads_are_set_if_given_and_unchanged_if_not(monkeypatch: pytest.Monke
     assert chosen == []
     runtime.set_up(dataclasses.replace(config, threads=3))
     assert chosen == [3]
-
-
-def test_freed_memory_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    called: list[bool] = []
-    monkeypatch.setattr(runtime, "keep_freed_memory", lambda: called.append(True))
-    runtime.set_up(RuntimeConfig(device="cpu"))
-    assert called == [True]
 
 
 @pytest.mark.parametrize(
