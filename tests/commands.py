@@ -16,10 +16,11 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import click
 import torch
 
 from nmtkit.progress import counting
-from nmtkit_cli import main
+from nmtkit_cli import command_line, main
 from tests.faults.harness import fork
 from tests.processes import workers_as_forks
 
@@ -27,7 +28,9 @@ DEADLINE_S = 300
 CLOSED = -1
 """Instead of a descriptor: a stream that is closed."""
 
-# What commands import in their bodies, imported once for all forks.
+# The commands, and what they import in their bodies, imported once for all forks.
+for _name in command_line.COMMANDS:
+    command_line.group.get_command(click.Context(command_line.group), _name)
 for _name in (
     "decoding.workers",
     "evaluation.evaluate",

@@ -145,12 +145,11 @@ def test_the_end_of_the_process_keeps_the_exit_code(
         assert (out, process.returncode) == expected
 
 
-@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     ("line", "stdin"),
     [
         (f"preprocess {CORPUS} --workers 2 --out workers", b""),
-        ("translate run --devices 2", INVALID),
+        pytest.param("translate run --devices 2", INVALID, marks=pytest.mark.thorough),
     ],
 )
 def test_workers_do_not_need_it(line: str, stdin: bytes, folder: Path) -> None:
@@ -161,7 +160,7 @@ def test_workers_do_not_need_it(line: str, stdin: bytes, folder: Path) -> None:
     assert out.count(b"\n") == stdin.count(b"\n")
 
 
-@pytest.mark.sampled(every=4)
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
 def test_training_that_is_stopped_ends_with_75(kind: str, folder: Path, tmp_path: Path) -> None:
     line = f"train data --out {tmp_path / 'run'} {SETTINGS} --max-updates 1000000"

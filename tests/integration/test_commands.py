@@ -62,7 +62,7 @@ def train_arguments(folder: Path, run: str) -> tuple[object, ...]:
 @pytest.fixture(scope="module")
 def run(folder: Path) -> Path:
     """Return the folder of a run that is finished."""
-    done = nmtkit_of_its_own(*train_arguments(folder, "run"))
+    done = train(folder, "run")
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     return folder / "run"

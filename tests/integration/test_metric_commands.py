@@ -1,8 +1,7 @@
-"""`nmtkit score --metric-command` as a process, and scoring of JSON lines."""
+"""`nmtkit score --metric-command`, and scoring of JSON lines."""
 
 import json
 import math
-import os
 import shlex
 import signal
 import subprocess
@@ -26,15 +25,8 @@ SYSTEM = ["Gut!", "Die Katze.", "Ich bin hier."]
 OTHER = ["Schlecht ist das.", "Eine Katze.", "Ich."]
 
 
-def score(*arguments: object, text: str | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "nmtkit_cli", "score", *map(str, arguments)],
-        input=text,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
+def score(*arguments: object, text: str = "") -> subprocess.CompletedProcess[str]:
+    return nmtkit_in_text("score", *arguments, stdin=text)
 
 
 @pytest.fixture

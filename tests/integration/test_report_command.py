@@ -1,4 +1,4 @@
-"""`nmtkit report` as a process, on two runs that were trained."""
+"""`nmtkit report`, on two runs that were trained."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from nmtkit.config.schema import SeedConfig
 from nmtkit.config.training import ValidationConfig
 from nmtkit.reporting.runs import read_runs
 from nmtkit.training.run import train
-from tests.commands import nmtkit
+from tests.commands import as_text, nmtkit
 from tests.messages import refused
 from tests.tiny import (
     WORDS,
@@ -42,17 +42,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def report(
-    folder: Path, line: str, environment: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "nmtkit_cli", "report", *line.split()],
-        capture_output=True,
-        check=False,
-        encoding="utf-8",
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path.cwd()), **(environment or {})},
-    )
+def report(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
+    return as_text(nmtkit("report", *line.split(), folder=folder))
 
 
 def tables(text: str) -> dict[str, list[list[str]]]:
@@ -220,7 +211,15 @@ def test_an_error_is_one_line_and_nothing_is_printed(
 
 
 def test_a_report_needs_nothing_heavy(folder: Path) -> None:
-    done = report(folder, "plain --html light.html", {"PYTHONPROFILEIMPORTTIME": "1"})
+    line = "-X importtime -m nmtkit_cli report plain --html light.html"
+    done = subprocess.run(
+        [sys.executable, *line.split()],
+        capture_output=True,
+        check=False,
+        encoding="utf-8",
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+    )
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.split("\n")}
     assert done.returncode == 0
     assert "nmtkit.reporting.page" in imported

@@ -1,4 +1,4 @@
-"""`nmtkit score` as a process, on published scores of WMT 2017 systems."""
+"""`nmtkit score`, on published scores of WMT 2017 systems."""
 
 import csv
 import gzip
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import nmtkit
 from tests.messages import refused
 from tests.shared_data import DATA, needs_data
 
@@ -20,14 +21,7 @@ SYSTEMS = ("newstest2017.FBK.4870.en-de", "newstest2017.KIT.4950.en-de")
 def score(
     translations: bytes, *arguments: str, cwd: Path | None = None
 ) -> "subprocess.CompletedProcess[bytes]":
-    return subprocess.run(
-        [sys.executable, "-m", "nmtkit_cli", "score", *arguments],
-        input=translations,
-        capture_output=True,
-        check=False,
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
-    )
+    return nmtkit("score", *arguments, stdin=translations, folder=cwd)
 
 
 def expected_scores(system: str) -> dict[str, str]:

@@ -4,7 +4,7 @@ import io
 import json
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -19,10 +19,11 @@ from nmtkit.text.codec import TextCodec
 from nmtkit_cli import command_line
 from tests.integers import needs_integers
 from tests.messages import check_errors
+from tests.processes import workers_as_forks
 from tests.tiny import WORDS, tiny_codec, tiny_dataset, tiny_model
 
 LINES = ["a b c", "", "d", "h g f e d c b a", "f f"] * 5
-DEADLINE_S = 60
+LENGTH_OFFSET = 6
 
 
 def write(folder: Path, seed: int, codec: TextCodec) -> Path:
@@ -59,7 +60,9 @@ class Command:
         self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
         # However slow the machine is, short work is not reported.
         self.monkeypatch.setattr(counting, "FIRST_REPORT_S", math.inf)
-        code = command_line.run(["translate", *map(str, arguments)])
+        # Models that have learnt nothing translate up to the limit.
+        line = ["translate", "--max-length-offset", LENGTH_OFFSET, *arguments]
+        code = command_line.run([*map(str, line)])
         captured = self.capfd.readouterr()
         return code, captured.out, captured.err
 
@@ -178,12 +181,13 @@ def test_python_translates_as_the_command(translate: Command, model: Path, other
     def objects(*arguments: object) -> list[dict[str, object]]:
         return [json.loads(line) for line in translate(*arguments, "--output-format", "json")]
 
-    found = nmtkit.load(model).translate(LINES)
+    search = nmtkit.SearchConfig(max_length_offset=LENGTH_OFFSET)
+    found = nmtkit.load(model, search=search).translate(LINES)
     assert [one.text for one in found] == translate(model)
     translator = nmtkit.load(
         str(model),
         other,
-        search=nmtkit.SearchConfig(beam=3),
+        search=replace(search, beam=3),
         output=nmtkit.OutputConfig(n_best=3, token_scores=True),
     )
     found = translator.translate(LINES)
@@ -196,9 +200,8 @@ def test_python_translates_as_the_command(translate: Command, model: Path, other
             assert expected[key] == pytest.approx(getattr(one, key), abs=1e-6)
         assert expected["tokens"] == [*one.tokens]
         assert expected["token_log_probs"] == pytest.approx([*one.token_log_probs], abs=1e-6)
-    samples = nmtkit.load(model, sampling=nmtkit.SamplingConfig(sample=True, seed=3)).translate(
-        LINES
-    )
+    sampling = nmtkit.SamplingConfig(sample=True, seed=3)
+    samples = nmtkit.load(model, search=search, sampling=sampling).translate(LINES)
     assert [one.text for one in samples] == translate(model, "--sample", "--seed", 3)
 
 
@@ -221,7 +224,8 @@ def learnt(tmp_path_factory: pytest.TempPathFactory) -> Learnt:
 
 
 def test_a_short_shortlist_changes_translations(translate: Command, learnt: Learnt) -> None:
-    narrow = translate(learnt.model, "--shortlist", learnt.shortlist, "--devices", 2)
+    with workers_as_forks():
+        narrow = translate(learnt.model, "--shortlist", learnt.shortlist, "--devices", 2)
     assert narrow != translate(learnt.model)
 
 
@@ -276,7 +280,8 @@ def test_an_error_of_a_worker_names_the_line_of_the_whole_input(
 ) -> None:
     lines = [*"aaaaaa", " ".join("a" * 2000), "a"]
     arguments = ("--devices", 2, "--on-too-long", "error")
-    code, _, message = translate.end(model, *arguments, lines=lines)
+    with workers_as_forks():
+        code, _, message = translate.end(model, *arguments, lines=lines)
     assert code == 3
     check_errors(message, 3, "line 7 2001 1024")
     assert message.count("\n") == 1
