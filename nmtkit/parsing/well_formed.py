@@ -10,6 +10,7 @@ Without a limit, a model that has learnt little would fill the longest output wi
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -151,7 +152,7 @@ class WellFormed(Constraint):
         )
         mask[:, :, EOS_ID] = allowed.end
         if position:
-            closing = classes.closings[prefixes.gather(2, _last_opening(state, 0))]
+            closing = classes.closings[prefixes.gather(2, state.innermost)]
             mask.scatter_(2, closing, mask.gather(2, closing) | allowed.close[:, :, None])
         is_free = self._max_lengths < self._num_words + OTHER_TOKENS
         return mask | is_free[:, None, None]
@@ -185,6 +186,20 @@ class _State:
     num_missing: Tensor
     room: Tensor
     longest_chain: int
+
+    @cached_property
+    def innermost(self) -> Tensor:
+        """The index (B, W, 1) of the bracket that opens the innermost open constituent."""
+        return self.last_opening(0)
+
+    def last_opening(self, below: int) -> Tensor:
+        """Return the index (B, W, 1) of the last opening bracket at the depth plus `below`.
+
+        If there is none, the index is undefined.
+        """
+        places = torch.arange(self.changes.shape[2], device=self.changes.device)
+        is_candidate = (self.changes == 1) & (self.depths == self.depths[:, :, -1:] + below)
+        return (is_candidate * places).amax(2, keepdim=True)
 
 
 @dataclass(frozen=True)
@@ -260,7 +275,7 @@ def _is_longest_chain(state: _State) -> Tensor:
     longest = state.longest_chain
     if state.changes.shape[2] <= 2 * longest:
         return torch.zeros_like(state.depth, dtype=torch.bool)
-    is_direct = _last_opening(state, longest) == _last_opening(state, 0) + longest
+    is_direct = state.last_opening(longest) == state.innermost + longest
     return (state.changes[:, :, -longest:] == -1).all(2) & is_direct.squeeze(2)
 
 
@@ -270,14 +285,3 @@ def _alternates(state: _State, length: int) -> Tensor:
     if last.shape[2] < length:
         return torch.zeros_like(state.depth, dtype=torch.bool)
     return (last[:, :, 1:] * last[:, :, :-1] == -1).all(2)
-
-
-def _last_opening(state: _State, below: int) -> Tensor:
-    """Return the index (B, W, 1) of the last opening bracket at the current depth plus `below`.
-
-    With 0, it opens the innermost open constituent. If there is none, the index is undefined.
-    """
-    changes, depths = state.changes, state.depths
-    places = torch.arange(changes.shape[2], device=changes.device)
-    is_candidate = (changes == 1) & (depths == depths[:, :, -1:] + below)
-    return (is_candidate * places).amax(2, keepdim=True)
