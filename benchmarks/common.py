@@ -27,6 +27,8 @@ PEERS = {
     "ctranslate2": "CTranslate2",
 }
 """Scripts of benchmarks/peers, and what they measure."""
+TRAINERS = ("marian", "loop", "fairseq")
+"""Peers that need no exported model."""
 
 MIB = 1024
 """KiB per MiB; getrusage counts in KiB."""
@@ -77,7 +79,9 @@ def add_peer_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shape", choices=("small", "base", "big"), default="small")
     parser.add_argument("--rounds", type=int, default=5, help="runs of each contender")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--peers", nargs="*", choices=PEERS, default=[], help="programs to compare")
+    parser.add_argument(
+        "--peers", nargs="*", choices=TRAINERS, default=[], help="programs to compare"
+    )
     parser.add_argument("--peer-python", default=sys.executable, help="interpreter of the peers")
 
 
