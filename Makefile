@@ -8,6 +8,9 @@ COUNT ?= 60
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
+# Where it is set, as in many containers, each process of the tests compiles all modules again.
+test test-fast: export PYTHONDONTWRITEBYTECODE =
+
 .PHONY: help install demo test test-fast test-system test-faults mutants check format docs golden messages bench bench-gpu dist clean
 
 help:  ## list the tasks

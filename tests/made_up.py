@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from functools import cache
 from itertools import accumulate
 
 _LETTERS = {
@@ -35,6 +36,7 @@ def meanings(number: int, seed: int) -> list[list[int]]:
     ]
 
 
+@cache
 def _word(language: str, meaning: int) -> str:
     consonants, vowels = _LETTERS[language]
     generator = random.Random(f"{language} {meaning}")

@@ -76,11 +76,10 @@ def _imports(source: Source) -> Iterator[Import]:
                 yield Import(f"{node.module}.{alias.name}", node.lineno, is_at_top)
 
 
-def functions(tree: ast.AST) -> Iterator[Function]:
-    """Yield all functions and methods, however deep."""
-    for node in ast.walk(tree):
-        if isinstance(node, Function):
-            yield node
+@cache
+def functions(tree: ast.AST) -> tuple[Function, ...]:
+    """Return all functions and methods, however deep."""
+    return tuple(node for node in ast.walk(tree) if isinstance(node, Function))
 
 
 def type_checking_blocks(tree: ast.AST) -> Iterator[ast.If]:

@@ -65,7 +65,7 @@ def spin_counts(done: "subprocess.CompletedProcess[str]") -> list[str]:
     return re.findall(r"GOMP_SPINCOUNT = '(.*)'", done.stderr)
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize(
     ("line", "num_processes"),
     [

@@ -117,20 +117,19 @@ def test_samples_are_the_same_on_any_number_of_ranks_and_micro_batches(
 
 def test_guided_alignment_is_the_same_on_any_number_of_ranks(tmp_path: Path) -> None:
     data = tiny_linked_dataset(tmp_path)
-    for size in (1, 2, 3):
+    for size in (1, 3):
         recipe = recipe_of(dropout=0.0, micro_batches=6)
         training = replace(recipe.training, guided_alignment_weight=0.5, subword_sampling="both")
         recipe = replace(recipe, training=training)
         for updates in (7, 10):
             ends = train_on(size, with_updates(recipe, updates), data, tmp_path / str(size))
             assert ends == [DONE] * size
-    for size in (2, 3):
-        assert_same_model(tmp_path / str(size), tmp_path / "1")
-        for name in ("alignment_loss", "loss"):
-            found = [records(tmp_path / str(n), "training", name)[-1][0] for n in (1, size)]
-            assert found[1] == pytest.approx(found[0], rel=1e-6)
-        scores = [records(tmp_path / str(n), "validation", "scores")[-1][0] for n in (1, size)]
-        assert scores[0]["aer"] == scores[1]["aer"]
+    assert_same_model(tmp_path / "3", tmp_path / "1")
+    for name in ("alignment_loss", "loss"):
+        found = [records(tmp_path / str(n), "training", name)[-1][0] for n in (1, 3)]
+        assert found[1] == pytest.approx(found[0], rel=1e-6)
+    scores = [records(tmp_path / str(n), "validation", "scores")[-1][0] for n in (1, 3)]
+    assert scores[0]["aer"] == scores[1]["aer"]
 
 
 def test_a_request_that_comes_after_the_last_update_ends_all_alike(

@@ -16,7 +16,7 @@ EVERYTHING = ("embeddings", "encoder", "decoder", "output")
 
 
 def freezing(*parts: str, ema_decay: float = 0.0) -> TrainRecipe:
-    recipe = recipe_of(dropout=0.1, micro_batches=6, max_updates=6)
+    recipe = recipe_of(dropout=0.1, micro_batches=6, max_updates=4)
     model = replace(recipe.model, tie_embeddings=False)
     return replace(
         recipe, model=model, training=replace(recipe.training, freeze=parts, ema_decay=ema_decay)
@@ -29,8 +29,8 @@ def test_frozen_weights_are_the_same_on_any_number_of_ranks_also_resumed(
     ema_decay: float, data: Path, tmp_path: Path
 ) -> None:
     recipe = freezing(*PARTS, ema_decay=ema_decay)
-    for size in (1, 2, 3):
-        for run, ends in (("whole", (6,)), ("resumed", (1, 4, 6))):
+    for size in (1, 3):
+        for run, ends in (("whole", (4,)), ("resumed", (2, 4))):
             for updates in ends:
                 done = train_on(
                     size, with_updates(recipe, updates), data, tmp_path / f"{run}-{size}"

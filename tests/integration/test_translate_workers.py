@@ -30,6 +30,7 @@ from tests.tiny import never_warn, tiny_codec, tiny_model
 from tests.translating import answers_to
 
 LINES = ["a b c", "", "d", "h g f e d c b a", "f f"] * 5
+SEARCH = SearchConfig(beam=4, max_length_offset=6)
 DEADLINE_S = 60
 COMPUTING_S = 5
 """Time of a processor after which a worker has loaded its model and translates."""
@@ -52,7 +53,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def workers(model: Path) -> Workers:
-    recipe = TranslateRecipe(search=SearchConfig(beam=4), output=OutputConfig(n_best=2))
+    recipe = TranslateRecipe(search=SEARCH, output=OutputConfig(n_best=2))
     return Workers([model], recipe, print, 2)
 
 
@@ -63,7 +64,8 @@ def answers(workers: Workers, requests: list[Request]) -> list[Answer]:
 
 def test_two_processes_answer_as_one_does_and_in_order(workers: Workers, model: Path) -> None:
     requests = [Request(line) for line in LINES]
-    recipe = TranslateRecipe(output=OutputConfig(n_best=2, output_format="json"))
+    output = OutputConfig(n_best=2, output_format="json")
+    recipe = TranslateRecipe(search=SEARCH, output=output)
     expected = answers_to(load_translator([model], recipe, never_warn), requests)
     for size in (100, 25, 9, 3, 1):
         results = list(workers.answer_all(numbered_chunks(requests, size)))

@@ -27,6 +27,7 @@ def preprocess(language: str, out: Path, *flags: object) -> list[tuple[int, ...]
     return [tuple(map(int, found)) for found in WARNING.findall(done.stderr)]
 
 
+@pytest.mark.thorough
 @needs_data
 def test_the_default_is_too_large_for_ten_thousand_pairs_and_the_advice_is_not(
     tmp_path: Path,

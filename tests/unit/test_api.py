@@ -284,7 +284,8 @@ def test_long_lines_are_warnings_of_the_caller(models: list[Path]) -> None:
 
 
 def test_threads_get_the_results_of_single_calls(models: list[Path]) -> None:
-    translator = nmtkit.load(models[0], output=OutputConfig(alignments=True))
+    search = SearchConfig(max_length_offset=6)
+    translator = nmtkit.load(models[0], search=search, output=OutputConfig(alignments=True))
     requests = [[line] * (number % 3 + 1) for number, line in enumerate(TRAIN_LINES * 2)]
     expected = [translator.translate(lines) for lines in requests]
     scores = [translator.score(lines, lines) for lines in requests]

@@ -350,6 +350,7 @@ def test_lengths_keep_to_their_limits() -> None:
 def test_samples_do_not_depend_on_batches() -> None:
     def drawn(config: TranslationConfig, requests: list[Request]) -> list[list[str]]:
         recipe = TranslateRecipe(
+            search=SearchConfig(max_length_offset=2),
             sampling=SamplingConfig(sample=True),
             output=OutputConfig(n_best=3, output_format="json"),
             translation=config,

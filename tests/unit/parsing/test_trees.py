@@ -63,6 +63,7 @@ def test_the_files_of_the_treebank_are_read() -> None:
     assert format_tree(second) == "( (NP (-LRB- -LRB-) (NN end) (-RRB- -RRB-)))"
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("skips", [False, True])
 def test_a_tree_without_an_end_is_refused_at_the_limit(skips: bool) -> None:
     line = " " + 10_000 * "(S "

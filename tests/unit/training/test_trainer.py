@@ -347,6 +347,7 @@ def test_the_choices_of_the_schedule_are_those_of_the_table() -> None:
     assert fields_of(TrainRecipe)["schedule"].setting.choices == tuple(SCHEDULES)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("save_minutes", [0.1, 0.15, 0.25])
 def test_a_checkpoint_is_never_saved_before_its_update_is_logged(
     save_minutes: float, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -411,6 +412,7 @@ def test_the_lines_of_the_best_validation_by_each_metric_are_stored(
         assert len(one.statistics) == len(VALID_LINES)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("stop", [2, 4, 6])
 @pytest.mark.parametrize("is_log_shorter", [False, True])
 def test_a_resumed_run_stores_the_lines_that_the_uninterrupted_one_does(
