@@ -48,10 +48,6 @@ def test_scripts_can_be_executed() -> None:
         assert path.read_text("utf-8").startswith("#!/bin/sh\n")
 
 
-def test_what_the_demonstration_writes_is_ignored() -> None:
-    assert "demo" in ignored_patterns()
-
-
 def test_the_workflow_runs_the_script_with_versions_of_python_that_are_supported() -> None:
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")
     assert re.findall(r"^ +- run: (.*)$", workflow, re.M) == [".ci/run"]

@@ -31,12 +31,6 @@ def trained(*arguments: str) -> dict[str, str]:
     return {line.rpartition("/")[2]: line for line in lines}
 
 
-def preprocessed(*arguments: str) -> dict[str, str]:
-    """Return the commands that preprocess, by dataset."""
-    lines = (line for line in printed(*arguments) if line.startswith("nmtkit preprocess "))
-    return {line.split("--out work/data/")[1].split()[0]: line for line in lines}
-
-
 def test_every_command_exists() -> None:
     found = [line for line in printed("score") if line.startswith("nmtkit ")]
     assert {line.split()[1] for line in found} == {"preprocess", "train", "translate", "score"}
@@ -77,17 +71,6 @@ def test_each_stage_begins_with_the_last() -> None:
     }
 
 
-def test_only_the_child_changes_the_vocabulary() -> None:
-    changing = [line for line in printed("score") if " --update-vocabulary " in line]
-    assert changing == [trained("child")["child"]]
-    found = preprocessed("score")
-    assert " --vocab-size 6000 " in found["parent"]
-    assert " --vocab-size 4000 " in found["child"]
-    for data in ("domain", "mixed"):
-        assert " --vocabulary-of work/seed-1/child " in found[data]
-        assert "--vocab-size" not in found[data]
-
-
 def test_the_child_and_scratch_differ_only_in_the_weights_that_they_begin_with() -> None:
     found = trained("score")
     child = found["child"].replace(" --from work/parent --update-vocabulary", "")
@@ -99,40 +82,6 @@ def test_frozen_is_the_domain_with_frozen_embeddings() -> None:
     frozen = found["frozen"].replace(" --freeze embeddings", "")
     assert frozen != found["frozen"]
     assert frozen.replace("seed-1/frozen", "seed-1/domain") == found["domain"]
-
-
-def test_the_mixed_text_is_that_of_the_domain_with_half_of_the_old_one() -> None:
-    found = preprocessed("score")
-    texts = {data: re.findall(r"--(train|valid) (\S+)", found[data]) for data in found}
-    news = [("train", "work/text/news/train"), ("valid", "work/text/news/valid")]
-    assert texts["domain"] == news
-    old = ("train", f"{CORPUS}/tatoeba.en-fr/train=0.5")
-    assert texts["mixed"] == [news[0], old, news[1]]
-    assert texts["parent"][0] == ("train", "work/text/parent/train")
-
-
-def test_another_seed_has_its_own_stages_after_the_same_parent() -> None:
-    found = trained("score", "SEED=2", "LEARNING_RATE=3e-5")
-    assert found["parent"] == trained("parent")["parent"]
-    for stage in SCORED:
-        assert " --seed 2 " in found[stage]
-        assert found[stage].endswith(f" --out work/seed-2/{stage}")
-    tuned = " --preset fine-tune --learning-rate 3e-5 --max-epochs 0 --max-updates 500 "
-    assert all(tuned in found[stage] for stage in ("domain", "mixed", "frozen"))
-
-
-def test_both_test_sets_are_translated_and_scored_by_each_stage() -> None:
-    lines = printed("score")
-    for name, text in {"home": f"{CORPUS}/tatoeba.en-fr", "news": "work/text/news"}.items():
-        for stage in SCORED:
-            translation = f"work/seed-1/{name}/{stage}.fr"
-            (line,) = (line for line in lines if line.endswith(f" > {translation}"))
-            assert line.split() == [
-                *("nmtkit", "translate", f"work/seed-1/{stage}", "<", f"{text}/test.en"),
-                *(">", translation),
-            ]
-        systems = " ".join(f"work/seed-1/{name}/{stage}.fr" for stage in SCORED)
-        assert f"nmtkit score --metric bleu,chrf --reference {text}/test.fr {systems}" in lines
 
 
 @pytest.mark.parametrize("target", ["score", "text", "child"])

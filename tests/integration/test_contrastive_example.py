@@ -76,6 +76,7 @@ def test_a_line_that_is_no_example_is_an_error(tmp_path: Path, line: str) -> Non
     assert done.stderr.startswith("suite.tsv:2: not source, right, wrong, category; fix")
 
 
+@pytest.mark.thorough
 def test_an_error_of_the_command_is_that_of_the_example(tmp_path: Path) -> None:
     write_lines(tmp_path / "suite.tsv", ["a\tA\tB\tnumber"])
     done = accuracy(tmp_path, "--model", "none")

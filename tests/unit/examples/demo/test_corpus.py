@@ -1,7 +1,5 @@
 """Laws of the demonstration's corpus as a whole."""
 
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -62,13 +60,3 @@ def test_files_have_one_sentence_per_line(tmp_path: Path) -> None:
     assert (tmp_path / "corpus" / "valid.en").read_bytes() == b"She sees it.\n"
     assert (tmp_path / "corpus" / "valid.de").read_bytes() == b"Sie sieht es.\n"
     assert (tmp_path / "corpus" / "test.de").read_bytes() == b"Nein.\n"
-
-
-def test_the_command_prints_its_usage() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "examples.demo.corpus", "--help"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "--seed" in done.stdout

@@ -107,14 +107,6 @@ def test_a_scored_row_is_next_to_the_paper_s_and_others_are_open(tmp_path: Path)
     assert missing.startswith("not there yet: base, A2, ")
 
 
-def test_a_tiny_table_says_that_its_differences_are_noise(tmp_path: Path) -> None:
-    assert any(
-        "differences between rows are noise" in one for one in table(tmp_path, "tiny").sentences
-    )
-    assert not any("noise" in one for one in table(tmp_path, "paper").sentences)
-    assert shown(tmp_path, "tiny")["base"]["d_model"] == "64"
-
-
 def test_a_tiny_corpus_has_to_be_named(tmp_path: Path) -> None:
     (tmp_path / "table3-tiny" / "base").mkdir(parents=True)
     (tmp_path / "table3-tiny" / "base" / "recipe.toml").write_text(dumps(recipe("base", "tiny")))
