@@ -1,5 +1,5 @@
 from collections import Counter
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from nmtkit.parsing.linearize import (
 from nmtkit.parsing.trees import Tree, escape, format_tree, parse_tree, read_trees
 from nmtkit.text.lines import read_lines
 from tests.shared_data import needs_data
+from tests.thoroughness import sample
 from tests.trees import TREE_FILES, deep_tree, identifier, preterminals, trees
 
 TREE = "(TOP (S (NP (PRP He)) (VP (VBZ sleeps)) (. .)))"
@@ -181,10 +182,11 @@ def test_deep_trees_are_restored(linearization: str) -> None:
 
 
 @needs_data
+@pytest.mark.sampled
 @pytest.mark.parametrize("path", TREE_FILES, ids=identifier)
 @in_each_linearization
 def test_the_trees_of_the_test_data_are_restored(linearization: str, path: Path) -> None:
-    for tree in read_trees(islice(read_lines(path), 150), str(path), None):
+    for tree in read_trees(sample([*read_lines(path)], 40, path.name), str(path), None):
         for keeps_tags, expected in ((True, tree), (False, untagged(tree))):
             tokens = linearize(tree, keeps_tags, linearization)
             assert restore(tokens, tree.words(), linearization) == expected
