@@ -31,6 +31,7 @@ COMMANDS = {
     "train": "Train a model on a dataset, or resume training.",
     "average-checkpoints": "Average checkpoints into one model.",
     "translate": "Translate lines from standard input, or a file.",
+    "calibrate": "Learn how good translations are expected to be.",
     "align": "Link the words of sentences and their translations.",
     "shortlist": "Learn a shortlist of target tokens per source token.",
     "score": "Score translations against a reference or by a model.",

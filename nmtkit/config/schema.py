@@ -157,6 +157,15 @@ class TranslateRecipe:
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
 
 
+@dataclass(frozen=True, kw_only=True)
+class CalibrateRecipe:
+    """The settings of `nmtkit calibrate`."""
+
+    search: SearchConfig = field(default_factory=SearchConfig)
+    translation: TranslationConfig = field(default_factory=TranslationConfig)
+    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
+
+
 # --------------------------------------------------------------------------------------- align
 
 
@@ -240,6 +249,7 @@ Recipe = (
     PreprocessRecipe
     | TrainRecipe
     | TranslateRecipe
+    | CalibrateRecipe
     | AlignRecipe
     | ScoreRecipe
     | RerankRecipe
@@ -250,6 +260,7 @@ RECIPES: dict[str, type[Recipe]] = {
     "preprocess": PreprocessRecipe,
     "train": TrainRecipe,
     "translate": TranslateRecipe,
+    "calibrate": CalibrateRecipe,
     "align": AlignRecipe,
     "score": ScoreRecipe,
     "rerank": RerankRecipe,

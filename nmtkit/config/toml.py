@@ -210,9 +210,10 @@ def _check_command(document: dict[str, Any], recipe_type: type[AnyRecipe], name:
         if document.keys() <= sections_of(other).keys()
     ]
     if others:
+        fewest = min(others, key=lambda command: len(sections_of(RECIPES[command])))
         here = next(command for command, one in RECIPES.items() if one is recipe_type)
         raise ConfigError(
-            f"{name}: this is a recipe of `nmtkit {others[0]}`; give one of `nmtkit {here}`, such "
+            f"{name}: this is a recipe of `nmtkit {fewest}`; give one of `nmtkit {here}`, such "
             f"as from `nmtkit {here} --print-config`"
         )
 

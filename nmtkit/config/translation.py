@@ -146,6 +146,12 @@ class OutputConfig:
         "Append a tab and the score to each line of text.",
         only_with={"output_format": ("text",)},
     )
+    quality: bool = setting(
+        False,
+        "Add the expected chrF and its standard error, as `nmtkit calibrate` learnt them; in text "
+        "after tabs.",
+        only_with={"sample": (False,)},
+    )
     alignments: bool = common(
         False, "Word alignments s-t, from the decoder's attention; in text after a tab."
     )

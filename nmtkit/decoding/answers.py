@@ -53,6 +53,19 @@ class PlacedSpan:
 
 
 @dataclass(frozen=True)
+class Quality:
+    """The expected quality of a translation; see `nmtkit.decoding.quality`.
+
+    Attributes:
+        chrf: the expected chrF, 0 to 100.
+        error: its standard error.
+    """
+
+    chrf: float
+    error: float
+
+
+@dataclass(frozen=True)
 class Translation:
     """A translation of a line.
 
@@ -65,6 +78,8 @@ class Translation:
             has none.
         is_repaired: whether the search's output was malformed and was repaired; None for plain
             text and for blank lines.
+        num_source_tokens: tokens of the source, the end symbols of all parts counted.
+        quality: what is expected of it; with `quality`, except of a blank translation.
         source_tokens: tokens of the source, the end symbol last in each part; with any annotation
             requested, else ().
         token_log_probs: natural log-probability of each token; with `token_scores`, else ().
@@ -81,6 +96,8 @@ class Translation:
     score: float
     tokens: tuple[str, ...] = field(repr=False)
     is_repaired: bool | None = field(default=None, repr=False)
+    num_source_tokens: int = field(default=0, repr=False)
+    quality: Quality | None = field(default=None, repr=False)
     source_tokens: tuple[str, ...] = field(default=(), repr=False)
     token_log_probs: tuple[float, ...] = field(default=(), repr=False)
     alignment: tuple[tuple[int, int], ...] = field(default=(), repr=False)

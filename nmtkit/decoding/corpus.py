@@ -34,7 +34,7 @@ from nmtkit.storage.durable import read_manifest
 from nmtkit.storage.growing_file import GrowingFile, growing_file
 from nmtkit.storage.json_data import encode
 from nmtkit.storage.manifest import Json, hash_of_content
-from nmtkit.storage.model_description import hashes_of, stored_aligning_attention
+from nmtkit.storage.model_description import CALIBRATION, hashes_of, stored_aligning_attention
 from nmtkit.storage.run_folder import find_model
 from nmtkit.text.lines import (
     MAX_LINE_BYTES,
@@ -147,20 +147,7 @@ def translate_file(
         ResourceError: no space, no permission, a failing disk.
     """
     folders = [find_model(path) for path in models]
-    shortlist = recipe.translation.shortlist
-    if shortlist:
-        manifest = read_manifest(Path(shortlist), shortlists.FORMAT, shortlists.VERSION)
-        shortlist = hash_of_content(manifest)[:_DIGITS]
-    given: dict[str, Json] = {
-        "the model": " and ".join(map(_hash, folders)),
-        "--shortlist": shortlist,
-    }
-    if glossary := recipe.constraints.glossary:
-        terms = "\n".join(read_list(Path(glossary)))
-        given["--glossary"] = sha256(terms.encode()).hexdigest()[:_DIGITS]
-    stored = [stored_aligning_attention(folder, LARGEST_DEPTH) for folder in folders]
-    if (recipe.output.alignments or recipe.output.attention) and any(stored):
-        given["the stored layer"] = " and ".join(one.place if one else "none" for one in stored)
+    given = _dependencies(folders, recipe)
     name, input_format = files.input_name, INPUT_FORMATS[recipe.output.input_format]
     write, tally = make_writer(recipe.output), Tally()
     translators = []
@@ -198,6 +185,27 @@ def translate_file(
             summary=lambda: summarize(tally, translators[0].target_kind),
         )
         _write_file(task, [stream], files, reporter)
+
+
+def _dependencies(folders: Sequence[Path], recipe: TranslateRecipe) -> dict[str, Json]:
+    """Return what translations depend on besides their recipe and input, by name."""
+    shortlist = recipe.translation.shortlist
+    if shortlist:
+        manifest = read_manifest(Path(shortlist), shortlists.FORMAT, shortlists.VERSION)
+        shortlist = hash_of_content(manifest)[:_DIGITS]
+    given: dict[str, Json] = {
+        "the model": " and ".join(map(_hash, folders)),
+        "--shortlist": shortlist,
+    }
+    if glossary := recipe.constraints.glossary:
+        terms = "\n".join(read_list(Path(glossary)))
+        given["--glossary"] = sha256(terms.encode()).hexdigest()[:_DIGITS]
+    stored = [stored_aligning_attention(folder, LARGEST_DEPTH) for folder in folders]
+    if (recipe.output.alignments or recipe.output.attention) and any(stored):
+        given["the stored layer"] = " and ".join(one.place if one else "none" for one in stored)
+    if recipe.output.quality and (calibration := CALIBRATION.read(folders[0])):
+        given["the calibration"] = hash_of_content(calibration)[:_DIGITS]
+    return given
 
 
 def align_files(

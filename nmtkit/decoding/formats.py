@@ -164,6 +164,9 @@ def _text_lines(output: OutputConfig, answer: Answer, _number: int) -> list[str]
     translation, columns = answer.translation, []
     if output.scores:
         columns.append(f"{translation.score:.6f}")
+    if output.quality:
+        quality = translation.quality
+        columns += [f"{quality.chrf:.2f}", f"{quality.error:.2f}"] if quality else ["", ""]
     if output.alignments:
         columns.append(pharaoh(translation.alignment))
     text = translation.text.replace("\t", " ") if columns else translation.text
@@ -176,10 +179,13 @@ def _moses_lines(output: OutputConfig, answer: Answer, number: int) -> list[str]
 
 def _moses_line(translation: Translation, number: int, output: OutputConfig) -> str:
     """Return number ||| text ||| features ||| score [||| alignment]."""
+    features = f"LogProb= {translation.log_prob:.6f} Tokens= {len(translation.tokens)}"
+    if quality := translation.quality:
+        features += f" Quality= {quality.chrf:.2f} {quality.error:.2f}"
     columns = [
         str(number),
         translation.text.replace("|||", "| | |"),
-        f"LogProb= {translation.log_prob:.6f} Tokens= {len(translation.tokens)}",
+        features,
         f"{translation.score:.6f}",
     ]
     if output.alignments:
@@ -214,6 +220,8 @@ def _values(translation: Translation, output: OutputConfig) -> dict[str, Any]:
         "score": translation.score,
         "log_prob": translation.log_prob,
     }
+    if quality := translation.quality:
+        values |= {"quality": quality.chrf, "quality_error": quality.error}
     if output.token_scores:
         values["tokens"] = translation.tokens
         values["token_log_probs"] = translation.token_log_probs

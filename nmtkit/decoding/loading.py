@@ -8,6 +8,7 @@ import torch
 from nmtkit.config.schema import AlignRecipe, RuntimeConfig, ScoringConfig, TranslateRecipe
 from nmtkit.data.shortlist import Shortlist
 from nmtkit.decoding.aligner import Aligner, AligningModel
+from nmtkit.decoding.quality import calibration_for
 from nmtkit.decoding.scorer import Scorer
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import RESTORE, ConfigError, DamagedError
@@ -16,6 +17,7 @@ from nmtkit.model.transformer import Transformer
 from nmtkit.runtime.devices import choose_precision, set_up
 from nmtkit.runtime.processor import keep_freed_memory
 from nmtkit.storage.model_folder import load_model
+from nmtkit.storage.run_folder import find_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.language_symbols import listed_languages
 
@@ -33,7 +35,8 @@ def load_translator(
         warn: takes one-line warnings.
 
     Raises:
-        ConfigError: the vocabularies differ, or the device is missing.
+        ConfigError: the vocabularies differ, the device is missing, or the model was not calibrated
+            for the search.
         DamagedError: a model or the shortlist is missing or incomplete.
     """
     device, config = set_up(recipe.runtime), recipe.translation
@@ -49,7 +52,13 @@ def load_translator(
     models = [one.model for one in loaded]
     shortlist = _load_shortlist(config.shortlist, paths[0], first.codec)
     learnt = [{*one.manifest.get("provenance", {}).get("marks", [])} for one in loaded]
-    translator = Translator(models, first.codec, recipe, warn, shortlist, set.intersection(*learnt))
+    calibration = None
+    if recipe.output.quality:
+        folders = [find_model(path) for path in paths]
+        calibration = calibration_for(folders, recipe.search, config.target_lang)
+    translator = Translator(
+        models, first.codec, recipe, warn, shortlist, set.intersection(*learnt), calibration
+    )
     _prepare(models, dtype)
     return translator
 

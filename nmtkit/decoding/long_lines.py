@@ -316,6 +316,7 @@ def _translation(
         log_prob=sum(one.log_prob for one in found),
         score=sum(one.score for one in found),
         tokens=tuple(codec.target.piece(index) for one in found for index in one.ids),
+        num_source_tokens=num_columns,
         is_repaired=is_repaired,
         source_tokens=tuple(source_tokens),
         token_log_probs=tuple(token_log_probs),

@@ -26,6 +26,7 @@ from nmtkit.decoding.constraints import (
 )
 from nmtkit.decoding.forced import attention_by_ensemble, max_tokens_of, score_by_ensemble
 from nmtkit.decoding.long_lines import LineSplitter, SourcePart, answer_of
+from nmtkit.decoding.quality import Calibration
 from nmtkit.decoding.sampling import SamplingSpec, sample
 from nmtkit.decoding.scorer import Scorer
 from nmtkit.decoding.search import Hypothesis, beam_search, longest_translation
@@ -98,6 +99,7 @@ class Translator:
         warn: Callable[[str], None],
         shortlist: Shortlist | None = None,
         learnt: Collection[str] = (),
+        calibration: Calibration | None = None,
     ) -> None:
         """Put the parts together.
 
@@ -108,6 +110,7 @@ class Translator:
             warn: takes one-line warnings of `answer_all`.
             shortlist: candidates for each source token; None = the whole vocabulary.
             learnt: what the models write with marks; see `ANNOTATIONS`.
+            calibration: predicts the quality of translations; None = it is not asked for.
 
         Raises:
             ConfigError: the shortlist or a setting does not fit the models.
@@ -116,6 +119,7 @@ class Translator:
         self._stepper = Stepper(models, shortlist)
         self._codec = codec
         self._recipe = recipe
+        self._calibration = calibration
         self._warn = warn
         self._num_positions = min(model.config.longest_sequence for model in models)
         self._device = models[0].output_weight.device
@@ -199,7 +203,8 @@ class Translator:
             parts = lines.popleft()
             ids = [one.ids for one in parts[0].hypotheses]
             answer = answer_of(self._codec, parts)
-            answers.append(self._keeper.write(answer, ids, keep_links=self._shows_links))
+            answer = self._keeper.write(answer, ids, keep_links=self._shows_links)
+            answers.append(self._calibration.rated(answer) if self._calibration else answer)
         return answers
 
     def _encoded(self, request: Request, number: int) -> list[SourcePart]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from nmtkit.data.audit import describe as describe_dataset
 from nmtkit.data.binary import FORMAT as DATASET_FORMAT
+from nmtkit.decoding.quality import stored_calibration
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.progress.records import TrainingRecord, ValidationRecord
@@ -123,6 +124,7 @@ def _describe_model_or_run(path: Path, as_json: bool) -> list[str]:
     aligning = (
         {} if stored is None else {"layer": stored.layer + 1, "is_shifted": stored.is_shifted}
     )
+    calibration = stored_calibration(folder)
     if as_json:
         content = {
             **({} if run is None else {"run": run.to_json()}),
@@ -131,6 +133,7 @@ def _describe_model_or_run(path: Path, as_json: bool) -> list[str]:
             "config": described.recipe,
             "codec": described.codec.description,
             **({"aligning_attention": aligning} if aligning else {}),
+            **({"calibration": calibration} if calibration else {}),
         }
         return [json.dumps(encode(content))]
     of_run = [] if run is None else [*run.lines(), aligned("model", printable(str(folder)))]
@@ -139,6 +142,9 @@ def _describe_model_or_run(path: Path, as_json: bool) -> list[str]:
         step = "reads" if stored.is_shifted else "predicts"
         where = f"layer {stored.layer + 1} of {num_layers}, by the step that {step} a word"
         of_model.append(aligned("alignments", f"decoder {where}, as align --choose-layer stored"))
+    if calibration:
+        beam, lines = calibration.search["beam"], f"{calibration.num_lines:,} lines"
+        of_model.append(aligned("calibrated", f"for --quality with beam {beam}, on {lines}"))
     return [*of_run, *of_model]
 
 

@@ -28,8 +28,62 @@ TENSORS = "model.safetensors"
 CONFIG = "config.toml"
 CODEC = "codec"
 
-ALIGNING_ATTENTION = "aligning_attention.json"
-ALIGNING_ATTENTION_FORMAT, ALIGNING_ATTENTION_VERSION = "nmtkit-aligning-attention", 1
+
+@dataclass(frozen=True)
+class AddedFile:
+    """A file that is added to a model folder later.
+
+    The manifest does not list it, so the model keeps its hash.
+
+    Attributes:
+        name: its name in the folder.
+        format, version: as in a manifest.
+        command: the command that writes it.
+    """
+
+    name: str
+    format: str
+    version: int
+    command: str
+
+    def write(self, folder: Path, fields: Mapping[str, Json]) -> None:
+        """Write fields into a model folder, or replace those that are there.
+
+        Raises:
+            ResourceError: no space, no permission, a failing disk.
+        """
+        replace_file(folder / self.name, seal(self.format, self.version, fields))
+
+    def read(self, folder: Path) -> dict[str, Any] | None:
+        """Return what `write` stored; None if there is no file.
+
+        Raises:
+            DamagedError: the file is damaged, or of another version.
+        """
+        path = folder / self.name
+        try:
+            with disk_errors(path):
+                loaded = decode_text(dict[str, Any], read_file(path))
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            raise self.damaged(folder) from None
+        content = unseal(loaded, self.format, self.version, path)
+        if content is None:
+            raise self.damaged(folder)
+        return content
+
+    def damaged(self, folder: Path) -> DamagedError:
+        """Return the error of a damaged file."""
+        return DamagedError(
+            f"{folder / self.name}: damaged; delete it, or run `{self.command}` again"
+        )
+
+
+ALIGNING_ATTENTION = AddedFile(
+    "aligning_attention.json", "nmtkit-aligning-attention", 1, "nmtkit align --choose-layer"
+)
+CALIBRATION = AddedFile("calibration.json", "nmtkit-calibration", 1, "nmtkit calibrate")
 
 
 @dataclass(frozen=True)
@@ -172,16 +226,13 @@ def ancestors(manifest: Mapping[str, Any]) -> list[dict[str, Json]]:
 
 
 def store_aligning_attention(folder: Path, attention: AligningAttention) -> None:
-    """Store the attention that aligns best, the mean of heads of a layer, in a file of its own.
-
-    The manifest does not list the file, so the model keeps its hash.
+    """Store the attention that aligns best, the mean of heads of a layer.
 
     Raises:
         ResourceError: no space, no permission, a failing disk.
     """
     fields: dict[str, Json] = {"layer": attention.layer + 1, "is_shifted": attention.is_shifted}
-    data = seal(ALIGNING_ATTENTION_FORMAT, ALIGNING_ATTENTION_VERSION, fields)
-    replace_file(folder / ALIGNING_ATTENTION, data)
+    ALIGNING_ATTENTION.write(folder, fields)
 
 
 def stored_aligning_attention(folder: Path, num_layers: int) -> AligningAttention | None:
@@ -194,20 +245,13 @@ def stored_aligning_attention(folder: Path, num_layers: int) -> AligningAttentio
     Raises:
         DamagedError: the file is damaged, of another version, or names a layer that is not there.
     """
-    path = folder / ALIGNING_ATTENTION
-    try:
-        with disk_errors(path):
-            loaded = decode_text(dict[str, Any], read_file(path))
-        content = unseal(loaded, ALIGNING_ATTENTION_FORMAT, ALIGNING_ATTENTION_VERSION, path)
-        found = None
-        if content is not None:
-            found = AligningAttention(content["layer"] - 1, None, content["is_shifted"])
-    except FileNotFoundError:
+    fields = ALIGNING_ATTENTION.read(folder)
+    if fields is None:
         return None
-    except (ValueError, KeyError, TypeError):
-        found = None
-    if found is None or not 0 <= found.layer < num_layers:
-        raise DamagedError(
-            f"{path}: damaged; delete it, or run `nmtkit align --choose-layer` again"
-        )
+    try:
+        found = AligningAttention(fields["layer"] - 1, None, fields["is_shifted"])
+    except (KeyError, TypeError):
+        raise ALIGNING_ATTENTION.damaged(folder) from None
+    if not 0 <= found.layer < num_layers:
+        raise ALIGNING_ATTENTION.damaged(folder)
     return found

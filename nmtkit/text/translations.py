@@ -31,6 +31,8 @@ TRANSLATION_KEYS: dict[str, Any] = {
     "translation": str,
     "score": float,
     "log_prob": float,
+    "quality": float,
+    "quality_error": float,
     "perplexity": float,
     "tokens": list[str],
     "token_log_probs": list[float],

@@ -31,6 +31,7 @@ FILES = {
         "signals": 0,
         "packed": 1,
         "averaging": 7,
+        "calibration": 10,
         "api": 10,
         "__init__": 11,
     },
@@ -97,6 +98,7 @@ MAY_IMPORT_TORCH = (
     "nmtkit.storage.model_folder",
     "nmtkit.storage.checkpoint",
     "nmtkit.averaging",
+    "nmtkit.calibration",
     "nmtkit.decoding",
     "nmtkit.interop",
     "nmtkit.training",
@@ -109,6 +111,8 @@ WITHOUT_TORCH = (
     "nmtkit.decoding.answers",
     "nmtkit.decoding.corpus",
     "nmtkit.decoding.formats",
+    # What `nmtkit info` shows.
+    "nmtkit.decoding.quality",
     # The loader's worker processes.
     "nmtkit.training.micro_batches",
     "nmtkit.training.text_hook",

@@ -115,7 +115,8 @@ def test_frozen_json_lines_are_read() -> None:
     assert (blank.source, [one.text for one in blank.candidates]) == ("", [""])
     assert (forced.target_prefix, forced.best.text) == ("D", "D A")
     assert reranked.best.values == reranked.candidates[0].values == RERANKED
-    others = {"perplexity", "link_probabilities", "placed"}  # of other commands and options
+    # Of other commands and options.
+    others = {"perplexity", "link_probabilities", "placed", "quality", "quality_error"}
     assert {*first.best.values, *RERANKED, *others} == {*TRANSLATION_KEYS}
 
 

@@ -20,6 +20,7 @@ from nmtkit.config.schema import (
     Value,
     fields_of,
     recipe_of,
+    sections_of,
     values_of,
 )
 from nmtkit.config.toml import (
@@ -282,10 +283,10 @@ def test_a_file_that_is_too_long_is_refused_without_reading_it_all(tmp_path: Pat
 @pytest.mark.parametrize("here", RECIPES_OF_COMMANDS)
 @pytest.mark.parametrize("other", RECIPES_OF_COMMANDS)
 def test_a_recipe_of_another_command_is_named_in_one_sentence(here: str, other: str) -> None:
-    text = dumps(RECIPES_OF_COMMANDS[other]())
-    if other == here:
-        values = read_values(text, RECIPES_OF_COMMANDS[here], "file")
-        assert recipe_of(RECIPES_OF_COMMANDS[here], values) == RECIPES_OF_COMMANDS[other]()
+    own, text = RECIPES_OF_COMMANDS[here], dumps(RECIPES_OF_COMMANDS[other]())
+    if sections_of(RECIPES_OF_COMMANDS[other]).items() <= sections_of(own).items():
+        # Its own recipe; `nmtkit translate` also takes that of `nmtkit calibrate`, a part of it.
+        assert recipe_of(own, read_values(text, own, "file")) == own()
         return
     with refuses(ConfigError, f"file nmtkit {other}; nmtkit {here} --print-config"):
         read_values(text, RECIPES_OF_COMMANDS[here], "file")

@@ -1,0 +1,151 @@
+"""Regressions of chrF, and calibrations that are stored with models."""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nmtkit.config.schema import SearchConfig, TrainRecipe
+from nmtkit.decoding.answers import Answer, Request, Translation
+from nmtkit.decoding.quality import (
+    Calibration,
+    Floats,
+    Regression,
+    calibration_for,
+    stored_calibration,
+)
+from nmtkit.errors import ConfigError, DamagedError
+from nmtkit.storage.manifest import seal
+from nmtkit.storage.model_description import CALIBRATION, hashes_of
+from nmtkit.storage.model_folder import write_model
+from tests.messages import refuses
+from tests.tiny import tiny_codec, tiny_model
+
+SEARCH = SearchConfig()
+KNOWN = Regression([0.1, -1.0], [0.9, 1.0], [10.0, 50.0, 5.0], [2.0, 20.0, 0.0])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a model with a calibration."""
+    made = tiny_model(tiny_codec())
+    recipe = TrainRecipe(model=made.config)
+    folder = tmp_path / "model"
+    write_model(folder, made.state_dict(), recipe, tiny_codec(), {}, overwrite=False)
+    calibration_of(folder).save(folder)
+    return folder
+
+
+def calibration_of(folder: Path) -> Calibration:
+    return Calibration(hashes_of(folder), vars(SEARCH), "", 100, KNOWN)
+
+
+def drawn_signals(num_lines: int) -> Floats:
+    generator = np.random.default_rng(1)
+    return np.stack([generator.uniform(0.1, 0.9, num_lines), generator.normal(size=num_lines)], 1)
+
+
+def test_a_linear_law_is_learnt_exactly() -> None:
+    signals = drawn_signals(50)
+    chrf = 10 + 50 * signals[:, 0] + 5 * signals[:, 1]
+    expected, error = Regression.learn(signals, chrf).predict(signals)
+    assert expected == pytest.approx(chrf.clip(0, 100))
+    assert error == pytest.approx(1)  # the smallest
+
+
+def test_the_error_grows_where_the_noise_does() -> None:
+    signals = drawn_signals(20_000)
+    noise = np.random.default_rng(2).normal(size=len(signals)) * (2 + 20 * signals[:, 0])
+    learnt = Regression.learn(signals, 40 + 10 * signals[:, 0] + noise)
+    _, (low, high) = learnt.predict(np.array([[0.2, 0.0], [0.8, 0.0]]))
+    assert (low, high) == (pytest.approx(6, rel=0.1), pytest.approx(18, rel=0.1))
+
+
+def test_a_signal_outside_the_lines_counts_as_the_nearest_inside() -> None:
+    inside, outside = np.array([[0.9, -1.0]]), np.array([[5.0, -9.0]])
+    assert KNOWN.predict(outside) == KNOWN.predict(inside)
+
+
+def test_expectations_are_scores_of_chrf() -> None:
+    steep = replace(KNOWN, chrf=[0.0, 1000.0, -1000.0])
+    expected, _ = steep.predict(np.array([[0.9, -1.0], [0.1, 1.0]]))
+    assert expected.tolist() == [100, 0]
+
+
+def test_each_translation_of_a_list_is_rated_by_its_own_signals(folder: Path) -> None:
+    other = Translation("b", math.log(0.25), -1.0, ("b",), num_source_tokens=1)
+    best = Translation(
+        "a", 2 * math.log(0.5), -1.0, ("a", "c"), num_source_tokens=2, alternatives=(other,)
+    )
+    rated = calibration_of(folder).rated(Answer(Request("x"), best)).translation
+    found = [(one.quality.chrf, one.quality.error) for one in rated.n_best if one.quality]
+    assert found == [pytest.approx((35, 12)), pytest.approx((22.5, 7))]
+
+
+def test_a_blank_translation_is_not_rated(folder: Path) -> None:
+    blank = Translation("", 0.0, 0.0, ())
+    assert calibration_of(folder).rated(Answer(Request(""), blank)).translation.quality is None
+
+
+def test_a_calibration_is_read_as_it_was_stored(folder: Path) -> None:
+    assert stored_calibration(folder) == calibration_of(folder)
+    assert calibration_for([folder], SEARCH, "") == calibration_of(folder)
+
+
+def test_a_calibration_is_for_one_model_and_its_search(folder: Path) -> None:
+    with refuses(ConfigError, "quality ensemble; one model --quality"):
+        calibration_for([folder, folder], SEARCH, "")
+    other = SearchConfig(beam=5, stop_when="proved")
+    with refuses(ConfigError, f"{folder} beam 4 5 stop_when finished proved; `nmtkit calibrate`"):
+        calibration_for([folder], other, "")
+    with refuses(ConfigError, f"{folder} target_lang sv; `nmtkit calibrate`"):
+        calibration_for([folder], SEARCH, "sv")
+    (folder / CALIBRATION.name).unlink()
+    with refuses(ConfigError, f"{folder} no calibration; `nmtkit calibrate` --quality"):
+        calibration_for([folder], SEARCH, "")
+
+
+def test_a_calibration_of_another_model_is_refused(folder: Path) -> None:
+    foreign = {"weights": "0", "codec": "0"}
+    replace(calibration_of(folder), model=foreign).save(folder)
+    with refuses(DamagedError, f"{folder}/{CALIBRATION.name} another model; `nmtkit calibrate`"):
+        stored_calibration(folder)
+
+
+def without(*keys: str) -> Callable[[dict[str, Any]], object]:
+    def remove(fields: dict[str, Any]) -> None:
+        for key in keys[:-1]:
+            fields = fields[key]
+        del fields[keys[-1]]
+
+    return remove
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        without("regression"),
+        without("regression", "error"),
+        lambda fields: fields["regression"]["chrf"].pop(),
+        lambda fields: fields.update(num_lines="many"),
+    ],
+)
+def test_a_damaged_calibration_is_refused(
+    change: Callable[[dict[str, Any]], object], folder: Path
+) -> None:
+    path = folder / CALIBRATION.name
+    fields = json.loads(path.read_text())
+    change(fields)
+    for key in ("format", "version", "nmtkit", "sha256"):
+        del fields[key]
+    path.write_bytes(seal(CALIBRATION.format, CALIBRATION.version, fields))
+    with refuses(DamagedError, f"{path} damaged; `nmtkit calibrate`"):
+        stored_calibration(folder)
+    path.write_text("{")
+    with refuses(DamagedError, f"{path} damaged; `nmtkit calibrate`"):
+        stored_calibration(folder)

@@ -1,0 +1,155 @@
+"""`nmtkit calibrate`, and `nmtkit translate --quality` with what it learnt."""
+
+import json
+import math
+import random
+from pathlib import Path
+
+import pytest
+
+import nmtkit as library
+from nmtkit.config.schema import TrainRecipe
+from nmtkit.config.translation import OutputConfig
+from nmtkit.decoding.quality import stored_calibration
+from nmtkit.storage.growing_file import FORMAT, VERSION
+from nmtkit.storage.manifest import Json, seal
+from nmtkit.storage.model_folder import write_model
+from tests.commands import nmtkit
+from tests.messages import refused
+from tests.tiny import WORDS, tiny_codec, tiny_model, write_lines
+from tests.trees import parser_codec
+
+FILES = ("--source", "dev.en", "--reference", "dev.de")
+NUM_LINES = 120
+BEGUN: dict[str, Json] = {
+    "work": {"the model": "x", "--precision": "float32"},
+    "is_complete": False,
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with two models, of which one is calibrated, and parallel text."""
+    folder, codec = tmp_path_factory.mktemp("inputs"), tiny_codec()
+    for seed, name in enumerate(("model", "other")):
+        made = tiny_model(codec, seed)
+        recipe = TrainRecipe(model=made.config)
+        write_model(folder / name, made.state_dict(), recipe, codec, {"update": 3}, overwrite=False)
+    draw = random.Random(1)
+    lines = [" ".join(draw.choices(WORDS, k=draw.randint(1, 6))) for _ in range(NUM_LINES)]
+    write_lines(folder / "dev.en", [*lines, "", "a"])
+    write_lines(folder / "dev.de", [*(line.upper() for line in lines), "A", ""])
+    done = nmtkit("calibrate", "model", *FILES, "--threads", "1", folder=folder)
+    assert done.returncode == 0, done.stderr
+    (folder / "report").write_bytes(done.stdout)
+    return folder
+
+
+def translate(*arguments: object, folder: Path, text: str) -> list[str]:
+    options = ("--quality", "--threads", "1", *arguments)
+    done = nmtkit("translate", "model", *options, folder=folder, stdin=text.encode())
+    assert done.returncode == 0, done.stderr
+    return done.stdout.decode().split("\n")[:-1]
+
+
+def test_the_report_has_all_lines_with_two_sides_in_groups(folder: Path) -> None:
+    head, names, *groups = (folder / "report").read_text().splitlines()
+    assert head.split()[0] == f"lines={NUM_LINES}"
+    assert len(names.split("\t")) == 4
+    expected = [float(line.split("\t")[0]) for line in groups]
+    assert expected == sorted(expected)
+    assert len(expected) == 5
+
+
+def test_the_expected_chrf_follows_from_the_scores_of_the_search(folder: Path) -> None:
+    text = "a b c\n\nd a\n"
+    lines = translate(
+        "--output-format", "json", "--token-scores", "--attention", "--n-best", "2",
+        folder=folder, text=text,
+    )  # fmt: skip
+    calibration = stored_calibration(folder / "model")
+    assert calibration is not None
+    learnt = calibration.regression
+    blank = json.loads(lines.pop(1))
+    assert blank["translation"] == ""
+    assert "quality" not in blank
+    for one in (one for line in lines for one in json.loads(line)["n_best"]):
+        signals = (
+            math.exp(one["log_prob"] / len(one["tokens"])),
+            math.log(len(one["tokens"]) / len(one["source_tokens"])),
+        )
+        kept = [
+            min(max(value, low), high)
+            for value, low, high in zip(signals, learnt.low, learnt.high, strict=True)
+        ]
+        intercept, *weights = learnt.chrf
+        expected = intercept + sum(a * b for a, b in zip(weights, kept, strict=True))
+        assert one["quality"] == pytest.approx(min(max(expected, 0), 100))
+        assert one["quality_error"] >= 1
+
+
+def test_translations_stay_and_columns_are_added(folder: Path) -> None:
+    text = "a b c\n\nd a\n"
+    rows = [line.split("\t") for line in translate("--scores", folder=folder, text=text)]
+    plain = nmtkit("translate", "model", "--threads", "1", folder=folder, stdin=text.encode())
+    assert [row[0] for row in rows] == plain.stdout.decode().split("\n")[:-1]
+    assert [len(row) for row in rows] == [4, 4, 4]
+    assert rows[1][2:] == ["", ""]
+    moses = translate("--output-format", "moses", folder=folder, text="d a\n")
+    assert f"Quality= {rows[2][2]} {rows[2][3]} |||" in moses[0]
+
+
+def test_processes_and_python_rate_as_the_command(folder: Path) -> None:
+    text = "a b c\nd a\n"
+    assert translate("--devices", "2", folder=folder, text=text) == translate(
+        folder=folder, text=text
+    )
+    loaded = library.load(folder / "model", output=OutputConfig(quality=True))
+    found = [one.quality for one in loaded.translate(["a b c", "d a"])]
+    columns = [line.split("\t")[1:] for line in translate(folder=folder, text=text)]
+    assert [[f"{one.chrf:.2f}", f"{one.error:.2f}"] for one in found if one] == columns
+
+
+def test_another_calibration_is_other_work(folder: Path, tmp_path: Path) -> None:
+    write_lines(tmp_path / "text", ["a b c", "d a"])
+    for suffix, content in (("", b""), (".json", seal(FORMAT, VERSION, BEGUN))):
+        (tmp_path / f"out.partial{suffix}").write_bytes(content)
+    files = ("--input", tmp_path / "text", "--output", tmp_path / "out")
+    done = nmtkit("translate", "model", "--quality", "--threads", "1", *files, folder=folder)
+    refused(done, 2, "out.partial model calibration; delete")
+
+
+def test_info_names_the_calibration(folder: Path) -> None:
+    done = nmtkit("info", "model", folder=folder)
+    assert done.returncode == 0, done.stderr
+    shown = done.stdout.decode()
+    assert f"calibrated     for --quality with beam 4, on {NUM_LINES} lines" in shown
+    content = json.loads(nmtkit("info", "model", "--json", folder=folder).stdout)
+    assert content["calibration"]["num_lines"] == NUM_LINES
+
+
+def test_what_was_not_calibrated_is_refused(folder: Path) -> None:
+    def refuse(message: str, *arguments: object) -> None:
+        refused(nmtkit(*arguments, folder=folder), 2, message)
+
+    translating = ("translate", "model", "--quality")
+    refuse("beam 4 5; `nmtkit calibrate`", *translating, "--beam", "5")
+    refuse("quality --sample; leave", *translating, "--sample")
+    refuse("other no calibration; `nmtkit calibrate`", "translate", "other", "--quality")
+    refuse("ensemble; one model", "translate", "model", "other", "--quality")
+
+
+def test_too_few_lines_and_other_targets_are_refused(folder: Path, tmp_path: Path) -> None:
+    codec = parser_codec()
+    made = tiny_model(codec)
+    recipe = TrainRecipe(model=made.config)
+    write_model(
+        tmp_path / "parser", made.state_dict(), recipe, codec, {"update": 3}, overwrite=False
+    )
+    for suffix in ("en", "de"):
+        write_lines(tmp_path / f"few.{suffix}", ["a"] * 99)
+    few = ("--source", tmp_path / "few.en", "--reference", tmp_path / "few.de")
+    refused(nmtkit("calibrate", "other", *few, folder=folder), 3, "99 lines; 100")
+    done = nmtkit("calibrate", tmp_path / "parser", *few, folder=folder)
+    refused(done, 2, f"{tmp_path}/parser trees; translates")
+    assert not (folder / "other" / "calibration.json").exists()
