@@ -17,12 +17,12 @@ EXAMPLES = "nmtkit calibrate model/ --source dev.en --reference dev.de"
 @click.option("--source", type=FILE, metavar="FILE", help="Lines to translate (or .gz).")
 @click.option("--reference", type=FILE, metavar="FILE", help="Their translations (or .gz).")
 def command(recipe: CalibrateRecipe, model: Path, source: Path, reference: Path) -> None:
-    """Learn how good the translations of a model are expected to be.
+    """Learn to predict the chrF of a model's translations.
 
     Translates lines, compares them with references, and stores in the model folder how chrF
-    follows from probabilities and lengths. `nmtkit translate` then shows the quality of each line:
-    the expected chrF and its standard error. Give lines like those that will be translated, which
-    training has not seen; a thousand suffice.
+    follows from probabilities and lengths. `nmtkit translate` with the same search, and its
+    setting `quality`, then adds the expected chrF of each line and its standard error. Give lines
+    like those that will be translated, which training has not seen; a thousand suffice.
 
     Prints how expected and true chrF agree on lines that were held out: the correlation of their
     ranks, then the means of five groups of lines, the worst first.

@@ -31,7 +31,7 @@ COMMANDS = {
     "train": "Train a model on a dataset, or resume training.",
     "average-checkpoints": "Average checkpoints into one model.",
     "translate": "Translate lines from standard input, or a file.",
-    "calibrate": "Learn how good translations are expected to be.",
+    "calibrate": "Learn to predict the chrF of a model's translations.",
     "align": "Link the words of sentences and their translations.",
     "shortlist": "Learn a shortlist of target tokens per source token.",
     "score": "Score translations against a reference or by a model.",

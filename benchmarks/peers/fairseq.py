@@ -33,7 +33,11 @@ def main() -> None:
     options = read_options()
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder, "data")
-        corpus = [f"--{part}pref={options.corpus / part}" for part in ("train", "valid", "test")]
+        for name in ("test.src", "test.tgt"):
+            lines = (options.corpus / name).read_text("utf-8").splitlines(keepends=True)
+            Path(folder, name).write_text("".join(lines[: options.sentences]), "utf-8")
+        texts = {"train": options.corpus, "valid": options.corpus, "test": Path(folder)}
+        corpus = [f"--{part}pref={place / part}" for part, place in texts.items()]
         run("preprocess", *corpus, "-s=src", "-t=tgt", "--joined-dictionary", f"--destdir={data}")
         if options.mode == "train":
             log = train(options, data, 2 * options.updates)

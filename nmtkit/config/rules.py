@@ -37,7 +37,7 @@ from nmtkit.config.schema import (
     values_of,
 )
 from nmtkit.config.training_rules import training_problems, unknown_metrics
-from nmtkit.config.translation import PLACEHOLDERS
+from nmtkit.config.translation import PLACEHOLDERS, ConstraintsConfig
 
 _PROGRAM_NAME = re.compile(r"[A-Za-z][\w.+-]*", re.ASCII)
 _REQUIRED_BY_METRICS = {
@@ -75,6 +75,13 @@ def _problems(recipe: Recipe) -> Iterator[Problem]:
         yield from _attention(recipe)
 
 
+UNRATED = (
+    *("max_output_length", "min_length_ratio", "min_length_offset"),
+    *("no_repeat_ngram", "ban_unknown"),
+)
+"""Constraints that change what a calibration was learnt from."""
+
+
 def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
     output, search = recipe.output, recipe.search
     if not recipe.sampling.sample and output.n_best > search.beam:
@@ -95,6 +102,16 @@ def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
             "token_scores (True) need scores of the whole vocabulary, and a shortlist restricts "
             "them to its candidates; leave out --token-scores or --shortlist",
         )
+    if output.quality:
+        constraints, usual = vars(recipe.constraints), vars(ConstraintsConfig())
+        for name in UNRATED:
+            if constraints[name] != usual[name]:
+                yield Problem(
+                    (name, "quality"),
+                    f"{name} ({constraints[name]!r}) changes translations, and `nmtkit calibrate` "
+                    f"rates those of a free search; leave out --{name.replace('_', '-')} or "
+                    "--quality",
+                )
     yield from _spans(recipe)
     yield from _search(recipe, search)
 

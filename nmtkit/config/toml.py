@@ -210,10 +210,12 @@ def _check_command(document: dict[str, Any], recipe_type: type[AnyRecipe], name:
         if document.keys() <= sections_of(other).keys()
     ]
     if others:
-        fewest = min(others, key=lambda command: len(sections_of(RECIPES[command])))
+        # A recipe of `nmtkit translate` has all sections of one of `nmtkit calibrate`.
+        whole = [one for one in others if document.keys() == sections_of(RECIPES[one]).keys()]
+        other = (whole or others)[0]
         here = next(command for command, one in RECIPES.items() if one is recipe_type)
         raise ConfigError(
-            f"{name}: this is a recipe of `nmtkit {fewest}`; give one of `nmtkit {here}`, such "
+            f"{name}: this is a recipe of `nmtkit {other}`; give one of `nmtkit {here}`, such "
             f"as from `nmtkit {here} --print-config`"
         )
 

@@ -181,7 +181,7 @@ def _moses_line(translation: Translation, number: int, output: OutputConfig) -> 
     """Return number ||| text ||| features ||| score [||| alignment]."""
     features = f"LogProb= {translation.log_prob:.6f} Tokens= {len(translation.tokens)}"
     if quality := translation.quality:
-        features += f" Quality= {quality.chrf:.2f} {quality.error:.2f}"
+        features += f" Quality= {quality.chrf:.2f} QualityError= {quality.error:.2f}"
     columns = [
         str(number),
         translation.text.replace("|||", "| | |"),

@@ -54,8 +54,12 @@ def load_translator(
     learnt = [{*one.manifest.get("provenance", {}).get("marks", [])} for one in loaded]
     calibration = None
     if recipe.output.quality:
-        folders = [find_model(path) for path in paths]
-        calibration = calibration_for(folders, recipe.search, config.target_lang)
+        if first.codec.target_type != "text":
+            raise ConfigError(
+                f"quality (True): {paths[0]} writes {first.codec.target_type}, and chrF is of "
+                "text; leave out --quality"
+            )
+        calibration = calibration_for([*map(find_model, paths)], recipe)
     translator = Translator(
         models, first.codec, recipe, warn, shortlist, set.intersection(*learnt), calibration
     )
@@ -132,9 +136,9 @@ def _load_aligning_model(path: Path, device: torch.device) -> AligningModel:
 
 
 def _prepare(models: Sequence[Transformer], dtype: torch.dtype) -> None:
-    """Prepare models for products in a type; only then keep what malloc frees.
+    """Prepare models for products in a type; from then on keep what malloc frees.
 
-    So the system gets back the memory of the weights that were replaced.
+    So the system gets back the memory of the weights that the first models replace.
     """
     for model in models:
         model.prepare(dtype)

@@ -15,13 +15,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmtkit.config.schema import SearchConfig
+from nmtkit.config.schema import SearchConfig, TranslateRecipe
+from nmtkit.config.translation import TranslationConfig
 from nmtkit.decoding.answers import Answer, Quality, Translation
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.storage.json_data import JsonError, decode, encode
 from nmtkit.storage.model_description import CALIBRATION, hashes_of
 
 Floats = NDArray[np.float64]
+
+_OF_LINES = ("source_lang", "target_lang", "max_source_length", "on_too_long", "shortlist")
+"""Settings of `TranslationConfig` by which translations differ, more than by rounding."""
 
 NUM_SIGNALS = 2
 _BEST = 100.0
@@ -95,15 +99,13 @@ class Calibration:
 
     Attributes:
         model: the hashes of its weights and of its codec.
-        search: the settings of the search, by name.
-        target_lang: the language of the translations; "" if the model knows one only.
+        settings: of the search and of the lines, by name.
         num_lines: the lines that it was learnt from.
         regression: the predictions.
     """
 
     model: Mapping[str, Any]
-    search: Mapping[str, Any]
-    target_lang: str
+    settings: Mapping[str, Any]
     num_lines: int
     regression: Regression
 
@@ -116,7 +118,14 @@ class Calibration:
         CALIBRATION.write(folder, encode(self))
 
     def rated(self, answer: Answer) -> Answer:
-        """Return an answer whose translations have their expected quality, except blank ones."""
+        """Return an answer whose translations have their expected quality.
+
+        Blank ones have none, nor those that begin with a forced prefix or are of another language.
+        """
+        request = answer.request
+        target_lang = self.settings["target_lang"]
+        if request.target_prefix or (request.target_lang or target_lang) != target_lang:
+            return answer
         best, *others = map(self._rated, answer.translation.n_best)
         return replace(answer, translation=replace(best, alternatives=tuple(others)))
 
@@ -144,12 +153,18 @@ def stored_calibration(folder: Path) -> Calibration | None:
         raise CALIBRATION.damaged(folder) from None
     if found.model != hashes_of(folder):
         raise DamagedError(
-            f"{folder / CALIBRATION.name}: belongs to another model; run `nmtkit calibrate` again"
+            f"{folder / CALIBRATION.name}: belongs to another model; delete it, or run "
+            "`nmtkit calibrate` again"
         )
     return found
 
 
-def calibration_for(folders: Sequence[Path], search: SearchConfig, target_lang: str) -> Calibration:
+def settings_of(search: SearchConfig, translation: TranslationConfig) -> dict[str, Any]:
+    """Return the settings by which translations, and so their signals, differ."""
+    return {**vars(search), **{name: getattr(translation, name) for name in _OF_LINES}}
+
+
+def calibration_for(folders: Sequence[Path], recipe: TranslateRecipe) -> Calibration:
     """Return the calibration of a model for a search.
 
     Raises:
@@ -168,12 +183,10 @@ def calibration_for(folders: Sequence[Path], search: SearchConfig, target_lang: 
             "or leave out --quality"
         )
     differing = [
-        f"{name} {found.search.get(name)!r}, not {value!r}"
-        for name, value in vars(search).items()
-        if found.search.get(name) != value
+        f"{name} {found.settings[name]!r}, not {value!r}"
+        for name, value in settings_of(recipe.search, recipe.translation).items()
+        if found.settings.get(name, value) != value
     ]
-    if found.target_lang != target_lang:
-        differing.append(f"target_lang {found.target_lang!r}, not {target_lang!r}")
     if differing:
         raise ConfigError(
             f"{folders[0]}: was calibrated with {' and '.join(differing)}; translate with the same "

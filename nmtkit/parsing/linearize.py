@@ -25,7 +25,7 @@ from nmtkit.parsing.trees import ROOT_LABEL, Tree, escape, format_tree, split_wo
 ANY_TAG = "XX"
 """Token for a word of any tag."""
 
-LINEARIZATIONS = {"brackets": False, "in-order": True}
+IS_CHILD_FIRST = {"brackets": False, "in-order": True}
 """Whether the first child of a constituent precedes its opening bracket, by linearisation."""
 
 _UNKNOWN = "<unk>"
@@ -33,7 +33,7 @@ _UNKNOWN = "<unk>"
 
 def linearize(tree: Tree, keeps_tags: bool, linearization: str) -> list[str]:
     """Return the tokens of a tree; a word becomes its tag, or `XX` unless `keeps_tags`."""
-    is_child_first = LINEARIZATIONS[linearization]
+    is_child_first = IS_CHILD_FIRST[linearization]
     tokens: list[str] = []
     openings: list[str] = []  # of the open constituents, outermost first; "" = written
     for node, is_end in tree.walk():
@@ -83,7 +83,7 @@ def restore(tokens: Sequence[str], words: Sequence[str], linearization: str) -> 
     """
     assert words, "a tree has a word"
     remaining = [escape(word) for word in reversed(words)]
-    builder = _Builder(LINEARIZATIONS[linearization])
+    builder = _Builder(IS_CHILD_FIRST[linearization])
     for token in tokens:
         if is_opening(token):
             builder.open(escape(token[1:]))

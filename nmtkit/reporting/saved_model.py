@@ -143,7 +143,7 @@ def _describe_model_or_run(path: Path, as_json: bool) -> list[str]:
         where = f"layer {stored.layer + 1} of {num_layers}, by the step that {step} a word"
         of_model.append(aligned("alignments", f"decoder {where}, as align --choose-layer stored"))
     if calibration:
-        beam, lines = calibration.search["beam"], f"{calibration.num_lines:,} lines"
+        beam, lines = calibration.settings["beam"], f"{calibration.num_lines:,} lines"
         of_model.append(aligned("calibrated", f"for --quality with beam {beam}, on {lines}"))
     return [*of_run, *of_model]
 

@@ -19,6 +19,7 @@ from nmtkit.progress.counting import WorkReporter
 from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.progress.records import ValidationProgress, plain_scores
 from nmtkit.runtime.devices import choose_precision, set_up
+from nmtkit.runtime.processor import keep_freed_memory
 from nmtkit.storage.checkpoint import list_checkpoints, newest_saves
 from nmtkit.storage.durable import read_manifest
 from nmtkit.storage.model_description import FORMAT, VERSION, describe_model
@@ -156,6 +157,7 @@ def compare_with_best(run: Path, mean: Path, dataset: Dataset, reporter: WorkRep
     Raises:
         DamagedError: a model is damaged.
     """
+    keep_freed_memory()
     device, single = set_up(RuntimeConfig()), find_model(run)
     config, costs = describe_model(single).recipe.validation, []
     metric = config.best_metric

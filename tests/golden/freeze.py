@@ -24,11 +24,13 @@ from nmtkit.decoding.answers import Request
 from nmtkit.decoding.corpus import CorpusFiles, translate_file
 from nmtkit.decoding.formats import make_writer
 from nmtkit.decoding.loading import load_translator
+from nmtkit.decoding.quality import Calibration, Regression, settings_of
 from nmtkit.decoding.translator import Translator
 from nmtkit.progress.counting import SILENT
 from nmtkit.storage.growing_file import GrowingFile
+from nmtkit.storage.model_description import hashes_of
 from nmtkit.storage.model_folder import load_model
-from nmtkit.storage.run_folder import RunFolder, ValidationLines
+from nmtkit.storage.run_folder import RunFolder, ValidationLines, find_model
 from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.json_lines import write_object
@@ -79,6 +81,7 @@ JSON_RECIPE = TranslateRecipe(
     ),
     runtime=CPU,
 )
+REGRESSION = Regression([0.1, -1.0], [0.9, 1.0], [10.0, 50.0, 5.0], [2.0, 20.0, 0.0])
 LINES = {
     "bleu": ValidationLines(300, 41.5, "case:mixed|version:2.6.0", [[2, 1, 3, 4], [0, 0, 1, 1]]),
     "ter": ValidationLines(600, 12.5, "case:lc", [[0.5, 4.0], [1, 3]]),
@@ -138,6 +141,7 @@ def main() -> None:
     Shortlist.learn(Dataset.open(FROZEN / "dataset"), 3, 4, 100).save(FROZEN / "shortlist", False)
     freeze_translation(FROZEN / "translation")
     freeze_translations(FROZEN / "translations.jsonl")
+    freeze_calibration()
     RunFolder(FROZEN).write_validation_lines(LINES)
 
 
@@ -218,6 +222,13 @@ def freeze_translation(folder: Path) -> None:
         translate_file(model, CORPUS_RECIPE, files[1], SILENT, never_warn)
     with (folder / "out.partial").open("ab") as stream:
         stream.write(b"torn")  # appended, but not whole
+
+
+def freeze_calibration() -> None:
+    """Freeze a calibration of the run's best model."""
+    folder, recipe = find_model(FROZEN / "run"), TranslateRecipe()
+    settings = settings_of(recipe.search, recipe.translation)
+    Calibration(hashes_of(folder), settings, 100, REGRESSION).save(folder)
 
 
 def freeze_translations(path: Path) -> None:

@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from nmtkit.config.schema import TranslateRecipe
 from nmtkit.data.audit import describe
 from nmtkit.data.binary import Dataset
 from nmtkit.data.sampler import Sampler
 from nmtkit.data.shortlist import Shortlist
 from nmtkit.decoding.corpus import CorpusFiles, translate_file
+from nmtkit.decoding.quality import calibration_for
 from nmtkit.progress.counting import WorkReporter
 from nmtkit.storage.manifest import verify_files
-from nmtkit.storage.run_folder import RunFolder
+from nmtkit.storage.run_folder import RunFolder, find_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.translations import TRANSLATION_KEYS, read_translations
 from nmtkit.training.run import train
@@ -26,6 +28,7 @@ from tests.golden.freeze import (
     FROZEN,
     LINES,
     NUM_UPDATES,
+    REGRESSION,
     RERANKED,
     encoded,
     losses,
@@ -118,6 +121,11 @@ def test_frozen_json_lines_are_read() -> None:
     # Of other commands and options.
     others = {"perplexity", "link_probabilities", "placed", "quality", "quality_error"}
     assert {*first.best.values, *RERANKED, *others} == {*TRANSLATION_KEYS}
+
+
+def test_a_frozen_calibration_is_read() -> None:
+    folders = [find_model(FROZEN / "run")]
+    assert calibration_for(folders, TranslateRecipe()).regression == REGRESSION
 
 
 def test_frozen_lines_of_validations_are_read() -> None:

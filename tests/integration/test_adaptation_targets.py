@@ -71,6 +71,24 @@ def test_each_stage_begins_with_the_last() -> None:
     }
 
 
+def test_datasets_have_their_texts_and_vocabularies() -> None:
+    lines = [line for line in printed("score") if line.startswith("nmtkit preprocess ")]
+    found = {line.split("--out work/data/")[1].split()[0]: line for line in lines}
+    old, news = f"--train {CORPUS}/tatoeba.en-fr/train=0.5", "--train work/text/news/train"
+    assert {data: (news in line, old in line) for data, line in found.items()} == {
+        "parent": (False, False),
+        "child": (False, False),
+        "domain": (True, False),
+        "mixed": (True, True),
+    }
+    assert " --vocab-size 6000 " in found["parent"]
+    assert " --vocab-size 4000 " in found["child"]
+    for data in ("domain", "mixed"):
+        assert " --vocabulary-of work/seed-1/child " in found[data]
+    changing = [line for line in printed("score") if " --update-vocabulary " in line]
+    assert changing == [trained("child")["child"]]
+
+
 def test_the_child_and_scratch_differ_only_in_the_weights_that_they_begin_with() -> None:
     found = trained("score")
     child = found["child"].replace(" --from work/parent --update-vocabulary", "")

@@ -5,12 +5,14 @@ import math
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import nmtkit as library
+from nmtkit.calibration import agreement, rank_correlation
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.translation import OutputConfig
-from nmtkit.decoding.quality import stored_calibration
+from nmtkit.decoding.quality import Floats, stored_calibration
 from nmtkit.storage.growing_file import FORMAT, VERSION
 from nmtkit.storage.manifest import Json, seal
 from nmtkit.storage.model_folder import write_model
@@ -52,13 +54,41 @@ def translate(*arguments: object, folder: Path, text: str) -> list[str]:
     return done.stdout.decode().split("\n")[:-1]
 
 
-def test_the_report_has_all_lines_with_two_sides_in_groups(folder: Path) -> None:
-    head, names, *groups = (folder / "report").read_text().splitlines()
-    assert head.split()[0] == f"lines={NUM_LINES}"
-    assert len(names.split("\t")) == 4
-    expected = [float(line.split("\t")[0]) for line in groups]
-    assert expected == sorted(expected)
-    assert len(expected) == 5
+def figures_of(lines: list[str]) -> tuple[dict[str, str], list[list[float]]]:
+    """Return the figures of a report: of all lines, and of each group."""
+    head, _, *groups = lines
+    found = [[float(one) for one in group.split("\t")] for group in groups]
+    return dict(one.split("=") for one in head.split()), found
+
+
+def drawn() -> tuple[Floats, Floats]:
+    """Return signals of 1 000 lines, and noise."""
+    generator = np.random.default_rng(1)
+    return generator.uniform(0.1, 0.9, (1000, 2)), generator.normal(50, 10, 1000)
+
+
+def test_the_report_is_of_all_pairs_without_blank_sides(folder: Path) -> None:
+    report = (folder / "report").read_text().splitlines()
+    assert figures_of(report)[0]["lines"] == str(NUM_LINES)
+
+
+def test_lines_that_were_held_out_agree_with_a_law_and_not_with_noise() -> None:
+    signals, noise = drawn()
+    of_law, groups = figures_of(agreement(signals, 20 + 50 * signals[:, 0]))
+    assert of_law["rank_correlation"] == "1.000"
+    assert all(one[:2] == [one[0]] * 2 and one[2:] == [1, 0] for one in groups)
+    of_noise, groups = figures_of(agreement(signals, noise))
+    # Three standard errors of 1 000 lines.
+    assert abs(float(of_noise["rank_correlation"])) < 0.1
+    assert sum(one[1] for one in groups) / len(groups) == pytest.approx(noise.mean(), abs=0.01)
+    assert all(one[2:] == pytest.approx([10, 10], rel=0.15) for one in groups)
+
+
+def test_equal_values_have_their_mean_rank() -> None:
+    # The ranks are 1 2 3 4 and 1.5 1.5 3.5 3.5: covariance 4, variances 5 and 4.
+    found = rank_correlation(np.array([1.0, 2, 3, 4]), np.array([0.0, 0, 9, 9]))
+    assert found == pytest.approx(4 / math.sqrt(5 * 4))
+    assert rank_correlation(np.array([1.0, 2]), np.zeros(2)) == 0
 
 
 def test_the_expected_chrf_follows_from_the_scores_of_the_search(folder: Path) -> None:
@@ -96,7 +126,7 @@ def test_translations_stay_and_columns_are_added(folder: Path) -> None:
     assert [len(row) for row in rows] == [4, 4, 4]
     assert rows[1][2:] == ["", ""]
     moses = translate("--output-format", "moses", folder=folder, text="d a\n")
-    assert f"Quality= {rows[2][2]} {rows[2][3]} |||" in moses[0]
+    assert f"Quality= {rows[2][2]} QualityError= {rows[2][3]} |||" in moses[0]
 
 
 def test_processes_and_python_rate_as_the_command(folder: Path) -> None:
@@ -135,6 +165,10 @@ def test_what_was_not_calibrated_is_refused(folder: Path) -> None:
     translating = ("translate", "model", "--quality")
     refuse("beam 4 5; `nmtkit calibrate`", *translating, "--beam", "5")
     refuse("quality --sample; leave", *translating, "--sample")
+    refuse("no_repeat_ngram 2; --no-repeat-ngram --quality", *translating, "--no-repeat-ngram", 2)
+    recipe = folder / "both.toml"
+    recipe.write_text("[output]\nquality = true\n[constraints]\nban_unknown = true\n")
+    refuse("ban_unknown; --ban-unknown --quality", "translate", "model", "--config", recipe)
     refuse("other no calibration; `nmtkit calibrate`", "translate", "other", "--quality")
     refuse("ensemble; one model", "translate", "model", "other", "--quality")
 
@@ -152,4 +186,11 @@ def test_too_few_lines_and_other_targets_are_refused(folder: Path, tmp_path: Pat
     refused(nmtkit("calibrate", "other", *few, folder=folder), 3, "99 lines; 100")
     done = nmtkit("calibrate", tmp_path / "parser", *few, folder=folder)
     refused(done, 2, f"{tmp_path}/parser trees; translates")
+    done = nmtkit("translate", tmp_path / "parser", "--quality", folder=folder)
+    refused(done, 2, f"{tmp_path}/parser trees; --quality")
+    write_lines(tmp_path / "none.en", ["\u200b"] * NUM_LINES)
+    write_lines(tmp_path / "wrong.de", ["9"] * NUM_LINES)
+    none = ("--source", tmp_path / "none.en", "--reference", tmp_path / "wrong.de")
+    done = nmtkit("calibrate", "other", *none, folder=folder)
+    refused(done, 3, "chrF 0.00; lines")
     assert not (folder / "other" / "calibration.json").exists()

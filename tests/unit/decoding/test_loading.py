@@ -21,6 +21,7 @@ from nmtkit.decoding.answers import Request
 from nmtkit.decoding.loading import load_scorer, load_translator
 from nmtkit.decoding.scorer import line_names
 from nmtkit.errors import ConfigError, DamagedError
+from nmtkit.model.transformer import Transformer
 from nmtkit.storage.model_folder import write_model
 from tests.integers import needs_integers
 from tests.messages import refuses
@@ -74,6 +75,17 @@ def test_scores_are_computed_in_the_given_precision(path: Path) -> None:
     exact = scores_of(path, pairs, "float32")
     assert scores_of(path, pairs, "auto") == exact
     assert 1e-4 < largest_difference(exact, scores_of(path, pairs, "bfloat16")) < 0.5
+
+
+def test_memory_is_kept_once_the_models_are_prepared(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(Transformer, "prepare", lambda *_: done.append("prepared"))
+    monkeypatch.setattr(loading, "keep_freed_memory", lambda: done.append("kept"))
+    load_translator([path, path], TranslateRecipe(runtime=CPU), never_warn)
+    load_scorer(path, ScoringConfig(), CPU, never_warn)
+    assert done == ["prepared", "prepared", "kept", "prepared", "kept"]
 
 
 MEMORY = """

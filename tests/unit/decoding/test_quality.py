@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmtkit.config.schema import SearchConfig, TrainRecipe
+from nmtkit.config.schema import SearchConfig, TrainRecipe, TranslateRecipe
+from nmtkit.config.translation import TranslationConfig
 from nmtkit.decoding.answers import Answer, Request, Translation
 from nmtkit.decoding.quality import (
     Calibration,
     Floats,
     Regression,
     calibration_for,
+    settings_of,
     stored_calibration,
 )
 from nmtkit.errors import ConfigError, DamagedError
@@ -26,7 +28,7 @@ from nmtkit.storage.model_folder import write_model
 from tests.messages import refuses
 from tests.tiny import tiny_codec, tiny_model
 
-SEARCH = SearchConfig()
+RECIPE = TranslateRecipe()
 KNOWN = Regression([0.1, -1.0], [0.9, 1.0], [10.0, 50.0, 5.0], [2.0, 20.0, 0.0])
 
 
@@ -42,7 +44,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def calibration_of(folder: Path) -> Calibration:
-    return Calibration(hashes_of(folder), vars(SEARCH), "", 100, KNOWN)
+    settings = settings_of(RECIPE.search, RECIPE.translation)
+    return Calibration(hashes_of(folder), settings, 100, KNOWN)
 
 
 def drawn_signals(num_lines: int) -> Floats:
@@ -87,33 +90,52 @@ def test_each_translation_of_a_list_is_rated_by_its_own_signals(folder: Path) ->
     assert found == [pytest.approx((35, 12)), pytest.approx((22.5, 7))]
 
 
-def test_a_blank_translation_is_not_rated(folder: Path) -> None:
-    blank = Translation("", 0.0, 0.0, ())
-    assert calibration_of(folder).rated(Answer(Request(""), blank)).translation.quality is None
+BLANK = Translation("", 0.0, 0.0, ())
+WHOLE = Translation("a", -1.0, -1.0, ("a",), num_source_tokens=1)
+
+
+@pytest.mark.parametrize(
+    ("request_", "translation"),
+    [
+        (Request(""), BLANK),
+        (Request("a", target_prefix="a"), WHOLE),
+        (Request("a", target_lang="sv"), WHOLE),
+    ],
+)
+def test_what_was_not_learnt_is_not_rated(
+    request_: Request, translation: Translation, folder: Path
+) -> None:
+    rated = calibration_of(folder).rated(Answer(request_, translation))
+    assert rated.translation.quality is None
 
 
 def test_a_calibration_is_read_as_it_was_stored(folder: Path) -> None:
     assert stored_calibration(folder) == calibration_of(folder)
-    assert calibration_for([folder], SEARCH, "") == calibration_of(folder)
+    assert calibration_for([folder], RECIPE) == calibration_of(folder)
 
 
 def test_a_calibration_is_for_one_model_and_its_search(folder: Path) -> None:
     with refuses(ConfigError, "quality ensemble; one model --quality"):
-        calibration_for([folder, folder], SEARCH, "")
-    other = SearchConfig(beam=5, stop_when="proved")
+        calibration_for([folder, folder], RECIPE)
+    search = SearchConfig(beam=5, stop_when="proved")
     with refuses(ConfigError, f"{folder} beam 4 5 stop_when finished proved; `nmtkit calibrate`"):
-        calibration_for([folder], other, "")
-    with refuses(ConfigError, f"{folder} target_lang sv; `nmtkit calibrate`"):
-        calibration_for([folder], SEARCH, "sv")
+        calibration_for([folder], replace(RECIPE, search=search))
+    lines = TranslationConfig(target_lang="sv", max_source_length=9, precision="bfloat16")
+    with refuses(ConfigError, f"{folder} target_lang sv max_source_length 9; `nmtkit calibrate`"):
+        calibration_for([folder], replace(RECIPE, translation=lines))
+    rounded = replace(RECIPE, translation=TranslationConfig(precision="bfloat16"))
+    assert calibration_for([folder], rounded) == calibration_of(folder)
     (folder / CALIBRATION.name).unlink()
     with refuses(ConfigError, f"{folder} no calibration; `nmtkit calibrate` --quality"):
-        calibration_for([folder], SEARCH, "")
+        calibration_for([folder], RECIPE)
 
 
 def test_a_calibration_of_another_model_is_refused(folder: Path) -> None:
     foreign = {"weights": "0", "codec": "0"}
     replace(calibration_of(folder), model=foreign).save(folder)
-    with refuses(DamagedError, f"{folder}/{CALIBRATION.name} another model; `nmtkit calibrate`"):
+    with refuses(
+        DamagedError, f"{folder}/{CALIBRATION.name} another model; delete `nmtkit calibrate`"
+    ):
         stored_calibration(folder)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nmtkit.parsing.linearize import (
     ANY_TAG,
-    LINEARIZATIONS,
+    IS_CHILD_FIRST,
     linearize,
     restore,
     restore_lines,
@@ -58,7 +58,7 @@ REPAIRED_IN_ORDER = [
     ("", "a", "(TOP (XX a))"),
 ]
 
-in_each_linearization = pytest.mark.parametrize("linearization", LINEARIZATIONS)
+in_each_linearization = pytest.mark.parametrize("linearization", IS_CHILD_FIRST)
 
 
 def escaped(words: list[str]) -> list[str]:

@@ -5,7 +5,7 @@ from hypothesis import assume, given
 
 from nmtkit.config import preprocessing as config
 from nmtkit.errors import DataError
-from nmtkit.parsing.linearize import LINEARIZATIONS, complete, linearize
+from nmtkit.parsing.linearize import IS_CHILD_FIRST, complete, linearize
 from nmtkit.parsing.trees import Tree, format_tree, parse_tree
 from nmtkit.parsing.vocabulary import TREE_VOCABULARIES, TreeTokens
 from nmtkit.parsing.well_formed import RULES
@@ -105,7 +105,7 @@ def test_it_is_saved_and_loaded(tmp_path: Path, linearization: str) -> None:
 
 
 def test_every_linearization_is_in_every_table() -> None:
-    tables = config.LINEARIZATIONS, LINEARIZATIONS, RULES, TREE_VOCABULARIES
+    tables = config.LINEARIZATIONS, IS_CHILD_FIRST, RULES, TREE_VOCABULARIES
     assert {tuple(table) for table in tables} == {("brackets", "in-order")}
     for name, vocabulary in TREE_VOCABULARIES.items():
         assert (vocabulary.linearization, vocabulary.kind) == (name, config.LINEARIZATIONS[name])

@@ -5,10 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
+from nmtkit.config.schema import RuntimeConfig
 from nmtkit.config.training import DEFAULT_MAX_TOKENS
 from nmtkit.data.binary import Dataset
-from nmtkit.training import fit_memory
+from nmtkit.errors import ConfigError
+from nmtkit.training import fit_memory, run
 from nmtkit.training.fit_memory import decide_micro_batches
 from nmtkit.training.micro_batches import Increase, read_increases
 from nmtkit.training.objective import Objective
@@ -38,6 +41,20 @@ def test_a_small_text_has_the_micro_batches_of_its_own_size(
     tokens = max(int(side.lengths().sum()) for side in (pairs.source, pairs.target))
     expected = math.ceil(min(tokens, update_tokens) / (max_tokens or DEFAULT_MAX_TOKENS))
     assert trainer.schedule.at(1) == expected
+
+
+def test_freed_memory_is_kept_before_the_first_tensor(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+
+    def set_up(_: RuntimeConfig) -> torch.device:
+        raise ConfigError(f"after {done}")
+
+    monkeypatch.setattr(run, "keep_freed_memory", lambda: done.append("kept"))
+    monkeypatch.setattr(run, "set_up", set_up)
+    with pytest.raises(ConfigError, match="kept"):
+        run.train(tiny_train_recipe(1, 0.0), data, tmp_path / "run")
 
 
 @pytest.mark.parametrize("is_new", [True, False])
