@@ -16,6 +16,8 @@ from nmtkit.decoding.quality import Floats, stored_calibration
 from nmtkit.storage.growing_file import FORMAT, VERSION
 from nmtkit.storage.manifest import Json, seal
 from nmtkit.storage.model_folder import write_model
+from nmtkit.text.codec import TextCodec
+from nmtkit.text.subword import Subword
 from tests.commands import nmtkit
 from tests.messages import refused
 from tests.tiny import WORDS, tiny_codec, tiny_model, write_lines
@@ -171,6 +173,27 @@ def test_what_was_not_calibrated_is_refused(folder: Path) -> None:
     refuse("ban_unknown; --ban-unknown --quality", "translate", "model", "--config", recipe)
     refuse("other no calibration; `nmtkit calibrate`", "translate", "other", "--quality")
     refuse("ensemble; one model", "translate", "model", "other", "--quality")
+
+
+def test_a_model_of_several_languages_needs_one(folder: Path, tmp_path: Path) -> None:
+    words = Subword.train(["the cat sat on the mat"], "bpe", 290, "x", ["<2de>", "<2nl>"])
+    codec = TextCodec("mul", "mul", words, words, is_shared=True)
+    codec = codec.with_directions(["en-de", "en-nl"], has_source_symbols=False)
+    made = tiny_model(codec, tie_embeddings=True)
+    recipe = TrainRecipe(model=made.config)
+    write_model(tmp_path / "several", made.state_dict(), recipe, codec, {"update": 3}, False)
+    write_lines(tmp_path / "text", ["the cat sat", "the mat", "a cat"] * 40)
+    text = ("--source", tmp_path / "text", "--reference", tmp_path / "text")
+    command = ("calibrate", tmp_path / "several", *text, "--threads", "1")
+    refused(nmtkit(*command, folder=folder), 2, "target_lang missing several; --target-lang de nl")
+    done = nmtkit(*command, "--target-lang", "nl", folder=folder)
+    assert done.returncode == 0, done.stderr
+    line = json.dumps({"source": "the cat", "target_lang": "de"})
+    done = nmtkit(
+        "translate", tmp_path / "several", "--quality", "--target-lang", "nl",
+        "--input-format", "json", "--output-format", "json", folder=folder, stdin=line.encode(),
+    )  # fmt: skip
+    assert "quality" not in json.loads(done.stdout)
 
 
 def test_too_few_lines_and_other_targets_are_refused(folder: Path, tmp_path: Path) -> None:
