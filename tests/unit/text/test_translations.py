@@ -16,6 +16,8 @@ from tests.messages import refuses
 EXAMPLES: dict[str, object] = {
     "translation": "A",
     "score": -1,
+    "quality": 45.1,
+    "quality_error": 12.3,
     "perplexity": 2.5,
     "log_prob": -1.5,
     "tokens": ["A", "</s>"],
