@@ -87,9 +87,10 @@ def dist(files: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in JUNK:
         (clone / name).parent.mkdir(parents=True, exist_ok=True)
         (clone / name).touch()
-    # The environment of these tests is up to date, whatever the file times.
-    prefix = Path(sys.prefix)
-    run("make", "-o", prefix / ".installed", f"VENV={prefix}", "dist", folder=clone)
+    # The environment of these tests is up to date, whatever the file times. Its path may have
+    # spaces, which make cannot read.
+    (clone / ".venv").symlink_to(sys.prefix, target_is_directory=True)
+    run("make", "-o", ".venv/.installed", "dist", folder=clone)
     return clone / "dist"
 
 
