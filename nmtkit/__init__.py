@@ -6,7 +6,8 @@ translator = nmtkit.load("model/", search=nmtkit.SearchConfig(beam=8))
 for translation in translator.translate(["A sentence.", "And another one."]):
     print(translation.text)
 
-The names in `__all__` are the Python API, imported when they are used; all else is internal.
+The names in `__all__` are the Python API, imported from nmtkit/api.py when they are used; all else
+is internal.
 """
 
 from importlib import import_module
@@ -27,37 +28,15 @@ if TYPE_CHECKING:
         SamplingConfig,
         TranslationConfig,
     )
-    from nmtkit.decoding.answers import AlignedPair, Translation
-    from nmtkit.decoding.scorer import ScoredLine
+    from nmtkit.decoding.answers import AlignedPair, ScoredLine, Translation
     from nmtkit.evaluation.metric import Score
 else:
-    _HOMES = {
-        "AlignedPair": "nmtkit.decoding.answers",
-        "Aligner": "nmtkit.api",
-        "AligningConfig": "nmtkit.config.translation",
-        "ConstraintsConfig": "nmtkit.config.translation",
-        "LinksConfig": "nmtkit.config.translation",
-        "MetricsConfig": "nmtkit.config.metrics",
-        "OutputConfig": "nmtkit.config.translation",
-        "RuntimeConfig": "nmtkit.config.schema",
-        "SamplingConfig": "nmtkit.config.translation",
-        "Score": "nmtkit.evaluation.metric",
-        "ScoredLine": "nmtkit.decoding.scorer",
-        "SearchConfig": "nmtkit.config.schema",
-        "SignificanceConfig": "nmtkit.config.metrics",
-        "Translation": "nmtkit.decoding.answers",
-        "TranslationConfig": "nmtkit.config.translation",
-        "Translator": "nmtkit.api",
-        "evaluate": "nmtkit.api",
-        "load": "nmtkit.api",
-        "load_aligner": "nmtkit.api",
-    }
 
     def __getattr__(name: str) -> object:
         """Import a public name at its first use."""
-        if name not in _HOMES:
+        if name not in __all__:
             raise AttributeError(f"module 'nmtkit' has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        value = globals()[name] = getattr(import_module("nmtkit.api"), name)
         return value
 
     def __dir__() -> list[str]:

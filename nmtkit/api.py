@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from numbers import Integral, Real
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from nmtkit.config.metrics import BreakdownConfig, MetricsConfig, SignificanceConfig
 from nmtkit.config.problems import placed, raise_problems, without_effect
@@ -37,14 +37,11 @@ from nmtkit.config.translation import (
     TranslationConfig,
 )
 from nmtkit.config.validate import check_recipe, check_values
+from nmtkit.decoding.answers import AlignedPair, Pair, Request, ScoredLine, Translation
 from nmtkit.errors import DataError
+from nmtkit.evaluation.metric import Score
 from nmtkit.runtime.environment import short_spinning
 from nmtkit.text.lines import MAX_LINE_BYTES
-
-if TYPE_CHECKING:
-    from nmtkit.decoding.answers import AlignedPair, Translation
-    from nmtkit.decoding.scorer import ScoredLine
-    from nmtkit.evaluation.metric import Score
 
 ModelPath = str | os.PathLike[str]
 
@@ -145,7 +142,7 @@ def evaluate(
     sources: Iterable[str] | None = None,
     metrics: MetricsConfig = _SCORE.metrics,
     significance: SignificanceConfig = _SCORE.significance,
-) -> "list[Score]":
+) -> list[Score]:
     """Score translations against one or more references, in the order of the metrics.
 
     Args:
@@ -202,7 +199,7 @@ class Aligner:
         for message in self._warnings:
             warnings.warn(message, stacklevel=3)
 
-    def align(self, sources: Iterable[str], targets: Iterable[str]) -> "list[AlignedPair]":
+    def align(self, sources: Iterable[str], targets: Iterable[str]) -> list[AlignedPair]:
         """Link the words of sources and targets; return the links of each pair, in order.
 
         A pair that is too long has no links, and is a warning.
@@ -214,8 +211,6 @@ class Aligner:
         Raises:
             DataError: a line is malformed, or the numbers of lines differ.
         """
-        from nmtkit.decoding.answers import Pair
-
         sides = _lines(sources, "sources"), _lines(targets, "targets")
         _check_equal_lengths(*sides, "sources", "targets")
         with _shown(self._warnings, self._lock):
@@ -248,7 +243,7 @@ class Translator:
         *,
         target_prefixes: Iterable[str] | None = None,
         target_lang: str = "",
-    ) -> "list[Translation]":
+    ) -> list[Translation]:
         """Translate lines; return the best translation of each, in order.
 
         The `n_best` of a translation has the others. A line that is too long is a warning.
@@ -262,8 +257,6 @@ class Translator:
             DataError: a line is malformed, or too long and `on_too_long` is "error"; no
                 translation satisfies the constraints.
         """
-        from nmtkit.decoding.answers import Request
-
         sources = _lines(lines, "lines")
         prefixes = [""] * len(sources)
         if target_prefixes is not None:
@@ -283,7 +276,7 @@ class Translator:
         targets: Iterable[str],
         *,
         max_length: int = ScoringConfig.max_length,
-    ) -> "list[ScoredLine]":
+    ) -> list[ScoredLine]:
         """Score given translations by forced decoding; return their log-probabilities, in order.
 
         Args:

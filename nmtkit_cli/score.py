@@ -249,8 +249,9 @@ def _score_by_model(recipe: ScoreRecipe, texts: _TextFiles, model: Path, as_json
         as_json: print an object per line.
     """
     say_opening(model)
+    from nmtkit.decoding.answers import ScoredLine
     from nmtkit.decoding.loading import load_scorer
-    from nmtkit.decoding.scorer import CHUNK_LINES, ScoredLine, Totals, line_names
+    from nmtkit.decoding.scorer import CHUNK_LINES, Totals, line_names
     from nmtkit.text.json_lines import write_object
     from nmtkit.text.lines import FIRST_CHUNK_LINES, count_lines, numbered_chunks
     from nmtkit.text.translations import SCHEMA

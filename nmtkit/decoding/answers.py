@@ -1,10 +1,13 @@
-"""Requests to a translator or an aligner, and its answers; without torch."""
+"""Requests to a translator, a scorer or an aligner, and its answers; without torch."""
 
+import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
+
+from nmtkit.units import perplexity
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,36 @@ class Translation:
     def n_best(self) -> "tuple[Translation, ...]":
         """The n best translations of the line, this one first; or samples, as they were drawn."""
         return (self, *self.alternatives)
+
+
+@dataclass(frozen=True)
+class ScoredLine:
+    """The score of a translation.
+
+    Attributes:
+        tokens: tokens of the translation and the end symbol; none if source and translation are
+            blank, which are not scored.
+        token_log_probs: natural log-probability of each token, given those before it.
+        num_words: number of words, plus one for the end; 0 without tokens.
+    """
+
+    tokens: tuple[str, ...]
+    token_log_probs: tuple[float, ...]
+    num_words: int
+
+    def __repr__(self) -> str:
+        """Return log-probability and perplexity, without tokens."""
+        return f"ScoredLine(log_prob={self.log_prob}, perplexity={self.perplexity})"
+
+    @property
+    def log_prob(self) -> float:
+        """The natural log-probability of the translation, its end symbol included."""
+        return math.fsum(self.token_log_probs)
+
+    @property
+    def perplexity(self) -> float:
+        """Perplexity per token, the end symbol counted; 1 without tokens."""
+        return perplexity(-self.log_prob / max(1, len(self.tokens)))
 
 
 @dataclass(frozen=True)

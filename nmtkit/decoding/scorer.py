@@ -4,12 +4,12 @@ The scorer scores the tokens into which the codec segments a line. A search may 
 text from other tokens, and then reports another score.
 """
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 
 from nmtkit.config.schema import ScoringConfig
+from nmtkit.decoding.answers import ScoredLine
 from nmtkit.decoding.forced import OnBatch, TokenLogProbs, max_tokens_of, score_by_ensemble
 from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer
@@ -29,36 +29,6 @@ BLANK = ([EOS_ID], [EOS_ID])
 def line_names(first: int) -> Iterator[str]:
     """Yield the names of lines from a number on, without end."""
     return (f"line {number}" for number in count(first))
-
-
-@dataclass(frozen=True)
-class ScoredLine:
-    """The score of a translation.
-
-    Attributes:
-        tokens: tokens of the translation and the end symbol; none if source and translation are
-            blank, which are not scored.
-        token_log_probs: natural log-probability of each token, given those before it.
-        num_words: number of words, plus one for the end; 0 without tokens.
-    """
-
-    tokens: tuple[str, ...]
-    token_log_probs: tuple[float, ...]
-    num_words: int
-
-    def __repr__(self) -> str:
-        """Return log-probability and perplexity, without tokens."""
-        return f"ScoredLine(log_prob={self.log_prob}, perplexity={self.perplexity})"
-
-    @property
-    def log_prob(self) -> float:
-        """The natural log-probability of the translation, its end symbol included."""
-        return math.fsum(self.token_log_probs)
-
-    @property
-    def perplexity(self) -> float:
-        """Perplexity per token, the end symbol counted; 1 without tokens."""
-        return perplexity(-self.log_prob / max(1, len(self.tokens)))
 
 
 @dataclass

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from nmtkit.config.schema import ScoringConfig
-from nmtkit.decoding.scorer import ScoredLine, Scorer, line_names
+from nmtkit.decoding.answers import ScoredLine
+from nmtkit.decoding.scorer import Scorer, line_names
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.lines import decode_lines, open_bytes, read_lines
 from nmtkit.text.subword import Subword

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from nmtkit.config.schema import ScoringConfig, TrainRecipe
-from nmtkit.decoding.scorer import ScoredLine, Scorer, line_names
+from nmtkit.decoding.answers import ScoredLine
+from nmtkit.decoding.scorer import Scorer, line_names
 from nmtkit.storage.model_folder import write_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.lines import decode_lines, open_bytes

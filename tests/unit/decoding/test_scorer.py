@@ -5,8 +5,9 @@ import pytest
 
 from nmtkit.config.schema import ScoringConfig
 from nmtkit.config.training import ModelConfig
+from nmtkit.decoding.answers import ScoredLine
 from nmtkit.decoding.forced import score_pairs
-from nmtkit.decoding.scorer import ScoredLine, Scorer, Totals, line_names
+from nmtkit.decoding.scorer import Scorer, Totals, line_names
 from nmtkit.errors import DataError
 from nmtkit.model.transformer import Transformer
 from nmtkit.text.lines import numbered_chunks
