@@ -11,7 +11,7 @@ whether the word counts.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from nmtkit.errors import DataError
 from nmtkit.parsing.evalb.parameters import Parameters
@@ -92,6 +92,10 @@ class Matches:
     correct_tags: int = 0
     all_gold: int = 0
     all_parsed: int = 0
+
+    def matches(self) -> dict[str, int]:
+        """Return these counts by name."""
+        return {field.name: getattr(self, field.name) for field in fields(Matches)}
 
     @property
     def recall(self) -> float:

@@ -87,14 +87,16 @@ def _totals(sums: Sequence[int | float]) -> tuple[Counts, Counts]:
 
 def _score(cutoff_length: int, sums: Sequence[int | float]) -> Result:
     counts, short = _totals(sums)
+    figures = counts.figures()
     details = (
         f"recall = {counts.recall:.2f} precision = {counts.precision:.2f} "
-        f"complete = {counts.complete_match:.2f} crossing = {counts.average_crossing:.2f} "
+        f"complete = {figures['complete_match']:.2f} "
+        f"crossing = {figures['average_crossing']:.2f} "
         f"tagging = {counts.tagging_accuracy:.2f} (sentences = {counts.sentences} "
         f"errors = {counts.errors} skipped = {counts.skipped} "
         f"F1<={cutoff_length} = {short.f1:.2f})"
     )
-    return counts.f1, details, {**counts.figures(), "short": short.figures()}
+    return counts.f1, details, {**figures, "short": short.figures()}
 
 
 def _score_strictly(sums: Sequence[int | float]) -> Result:
@@ -106,7 +108,8 @@ def evalb_report(config: MetricsConfig) -> LineReport:
     """Return the function that reports on texts in EVALB's format, or as one object per line.
 
     Raises:
-        ConfigError, DataError: see `parameters_of`; from the function, see `compare_trees`.
+        ConfigError, DataError: see `parameters_of`; from the function, there are several systems or
+            references, or more errors than `max_error` permits.
     """
     return partial(_report, parameters_of(config.prm))
 
@@ -114,10 +117,15 @@ def evalb_report(config: MetricsConfig) -> LineReport:
 def _report(
     parameters: Parameters, texts: Texts, as_json: bool, reporter: WorkReporter
 ) -> Iterator[Output]:
-    comparisons, num_trees = compare_trees(texts, parameters), len(texts.references[0].lines)
+    system, gold = texts.only_system(), texts.references[0].lines
+    check_one_reference(texts.references, "trees", "brackets")
     counts, short = [], [Counts()]
     yield Output([] if as_json else HEAD)
-    with reporter.track(comparisons, "scored", "trees", num_trees) as compared:
+    comparisons = compare_lines(gold, system.lines, parameters)
+    with (
+        system.named_in_errors(),
+        reporter.track(comparisons, "scored", "trees", len(gold)) as compared,
+    ):
         for number, one in enumerate(compared, 1):
             problems = [f"{number} : {problem}" for problem in one.problems]
             line = json.dumps(as_object(one)) if as_json else format_row(number, one)
@@ -132,28 +140,6 @@ def _report(
     # The signature of a score with one reference, as sacreBLEU would write it.
     signature = "|".join(f"{key}:{value}" for key, value in _signature_entries(parameters).items())
     yield Output([], [f"F1: nrefs:1|{signature}"])
-
-
-def compare_trees(texts: Texts, parameters: Parameters) -> Iterator[Comparison]:
-    """Return EVALB's comparison of each line of a system with the gold tree.
-
-    Args:
-        texts: with equally many lines.
-        parameters: of EVALB.
-
-    Raises:
-        ConfigError: there are several systems or references; raised by the call.
-        DataError: see `compare_lines`; raised while iterating.
-    """
-    system = texts.only_system()
-    check_one_reference(texts.references, "trees", "brackets")
-    gold = texts.references[0]
-
-    def comparisons() -> Iterator[Comparison]:
-        with system.named_in_errors():
-            yield from compare_lines(gold.lines, system.lines, parameters)
-
-    return comparisons()
 
 
 def parse_warnings(texts: Texts) -> Iterator[str]:

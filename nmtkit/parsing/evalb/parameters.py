@@ -7,7 +7,8 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from nmtkit.errors import ConfigError
@@ -33,8 +34,6 @@ class Parameters:
         deleted_for_length: labels of words that do not count for the length of a sentence.
         quotes: labels of quotation marks, to which a parser may give other labels.
         equal_labels, equal_words: pairs; symmetric, not transitive.
-        equals: for each label of a pair, all equal labels, itself included.
-        deleted_brackets: labels of brackets that do not count: `deleted` and equal labels.
     """
 
     max_error: int
@@ -45,18 +44,19 @@ class Parameters:
     quotes: frozenset[str]
     equal_labels: frozenset[tuple[str, str]]
     equal_words: frozenset[tuple[str, str]]
-    equals: Mapping[str, Sequence[str]] = field(init=False, repr=False, compare=False)
-    deleted_brackets: frozenset[str] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        """Set the lookup tables `equals` and `deleted_brackets`."""
-        pairs = sorted(self.equal_labels | {(two, one) for one, two in self.equal_labels})
+    @cached_property
+    def equals(self) -> Mapping[str, Sequence[str]]:
+        """For each label of a pair, all equal labels, itself included."""
         equals: dict[str, list[str]] = {}
-        for one, two in pairs:
+        for one, two in sorted(self.equal_labels | {(two, one) for one, two in self.equal_labels}):
             equals.setdefault(one, [one]).append(two)
-        object.__setattr__(self, "equals", equals)
-        deleted = self.deleted.union(*(equals.get(label, ()) for label in self.deleted))
-        object.__setattr__(self, "deleted_brackets", deleted)
+        return equals
+
+    @cached_property
+    def deleted_brackets(self) -> frozenset[str]:
+        """Labels of brackets that do not count: `deleted` and equal labels."""
+        return self.deleted.union(*(self.equals.get(label, ()) for label in self.deleted))
 
     def name(self) -> str:
         """Return the name for signatures: COLLINS, or a hash of all that scores depend on."""

@@ -1,7 +1,7 @@
 """EVALB: counts and scores of a text, and the report in EVALB's exact format."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from nmtkit.parsing.evalb.comparison import ERROR, SCORED, SKIPPED, Comparison, Matches, percent
@@ -50,26 +50,6 @@ class Counts(Matches):
         """F1 over all sentences; no bracket matches in errors and skipped sentences."""
         return percent(2 * self.matched, self.all_gold + self.all_parsed)
 
-    @property
-    def complete_match(self) -> float:
-        """Percentage of scored sentences with all brackets right."""
-        return percent(self.complete, self.valid)
-
-    @property
-    def average_crossing(self) -> float:
-        """Crossing brackets per scored sentence."""
-        return self.crossing / self.valid if self.valid else 0.0
-
-    @property
-    def without_crossing(self) -> float:
-        """Percentage of scored sentences with no crossing bracket."""
-        return percent(self.no_crossing, self.valid)
-
-    @property
-    def with_few_crossing(self) -> float:
-        """Percentage of scored sentences with at most two crossing brackets."""
-        return percent(self.few_crossing, self.valid)
-
     def figures(self) -> dict[str, float]:
         """Return scores and numbers of sentences by name."""
         return {
@@ -77,10 +57,10 @@ class Counts(Matches):
             "recall": self.recall,
             "precision": self.precision,
             "strict_f1": self.strict_f1,
-            "complete_match": self.complete_match,
-            "average_crossing": self.average_crossing,
-            "no_crossing": self.without_crossing,
-            "two_or_less_crossing": self.with_few_crossing,
+            "complete_match": percent(self.complete, self.valid),
+            "average_crossing": self.crossing / max(1, self.valid),
+            "no_crossing": percent(self.no_crossing, self.valid),
+            "two_or_less_crossing": percent(self.few_crossing, self.valid),
             "tagging_accuracy": self.tagging_accuracy,
             "sentences": self.sentences,
             "errors": self.errors,
@@ -90,22 +70,18 @@ class Counts(Matches):
 
 def count_sentence(comparison: Comparison) -> Counts:
     """Return the counts of one sentence."""
-    one = comparison
-    counts = Counts(
+    one, is_scored = comparison, comparison.status == SCORED
+    counted = (
+        one.matches() if is_scored else {"all_gold": one.all_gold, "all_parsed": one.all_parsed}
+    )
+    return Counts(
+        **counted,
         sentences=1,
         errors=one.status == ERROR,
         skipped=one.status == SKIPPED,
-        all_gold=one.all_gold,
-        all_parsed=one.all_parsed,
-    )
-    if one.status != SCORED:
-        return counts
-    return replace(
-        counts,
-        **{field.name: getattr(one, field.name) for field in fields(Matches)},
-        complete=one.gold == one.parsed == one.matched,
-        no_crossing=one.crossing == 0,
-        few_crossing=one.crossing <= _FEW_CROSSING,
+        complete=is_scored and one.gold == one.parsed == one.matched,
+        no_crossing=is_scored and one.crossing == 0,
+        few_crossing=is_scored and one.crossing <= _FEW_CROSSING,
     )
 
 
@@ -138,7 +114,7 @@ def as_object(comparison: Comparison) -> dict[str, Any]:
         "status": one.status,
         "problems": one.problems,
         "num_gold_problems": one.num_gold_problems,
-        **{field.name: getattr(one, field.name) for field in fields(Matches)},
+        **one.matches(),
         "recall": one.recall,
         "precision": one.precision,
         "tagging_accuracy": one.tagging_accuracy,
@@ -172,6 +148,7 @@ def format_summary(counts: Counts, short: Counts, cutoff_length: int) -> list[st
 def _summary(title: str, counts: Counts) -> Sequence[str]:
     # EVALB divides by zero here, which C prints so.
     f1 = f"{counts.f1:6.2f}" if counts.matched else "  -nan"
+    figures = counts.figures()
     return [
         "",
         f"-- {title} --",
@@ -182,9 +159,9 @@ def _summary(title: str, counts: Counts) -> Sequence[str]:
         f"Bracketing Recall         = {counts.recall:6.2f}",
         f"Bracketing Precision      = {counts.precision:6.2f}",
         f"Bracketing FMeasure       = {f1}",
-        f"Complete match            = {counts.complete_match:6.2f}",
-        f"Average crossing          = {counts.average_crossing:6.2f}",
-        f"No crossing               = {counts.without_crossing:6.2f}",
-        f"2 or less crossing        = {counts.with_few_crossing:6.2f}",
+        f"Complete match            = {figures['complete_match']:6.2f}",
+        f"Average crossing          = {figures['average_crossing']:6.2f}",
+        f"No crossing               = {figures['no_crossing']:6.2f}",
+        f"2 or less crossing        = {figures['two_or_less_crossing']:6.2f}",
         f"Tagging accuracy          = {counts.tagging_accuracy:6.2f}",
     ]

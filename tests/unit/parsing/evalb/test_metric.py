@@ -9,7 +9,7 @@ from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.evaluation.texts import Text, Texts
 from nmtkit.parsing.evalb import comparison, metric
 from nmtkit.parsing.evalb.comparison import Comparison, compare_lines
-from nmtkit.parsing.evalb.metric import compare_trees, evalb_report, parse_warnings
+from nmtkit.parsing.evalb.metric import evalb_report, parse_warnings
 from nmtkit.parsing.evalb.parameters import COLLINS, Parameters
 from nmtkit.parsing.evalb.report import count_sentence, sum_counts
 from nmtkit.progress.counting import SILENT, WorkReporter
@@ -117,12 +117,12 @@ def test_sentences_are_grouped_by_the_number_of_words_in_a_tree() -> None:
 
 
 def test_reports_on_sentences_need_one_system_and_one_reference() -> None:
-    assert len(list(compare_trees(texts(GOOD), COLLINS))) == 3
+    report = evalb_report(BRACKETS)
     with refuses(ConfigError, "2; --sentence-level"):
-        compare_trees(texts(GOOD, BAD), COLLINS)
+        list(report(texts(GOOD, BAD), False, SILENT))
     keys = "reference 2"
     with refuses(ConfigError, keys):
-        compare_trees(texts(GOOD, references=2), COLLINS)
+        list(report(texts(GOOD, references=2), False, SILENT))
     with refuses(ConfigError, keys):
         score_corpus(make_metrics(BRACKETS), GOOD, [GOLD, GOLD])
 
@@ -138,7 +138,7 @@ def test_the_error_about_too_many_errors_names_the_system() -> None:
     with refuses(DataError, "bad.trees line 12 unmatch; --prm"):
         evaluate(both, make_metrics(BRACKETS), PLAIN, BreakdownConfig())
     with refuses(DataError, "bad.trees line 12 unmatch; --prm"):
-        list(compare_trees(Texts(systems[1:], both.references), COLLINS))
+        list(evalb_report(BRACKETS)(Texts(systems[1:], both.references), False, SILENT))
 
 
 @pytest.mark.parametrize("root", ["", "ROOT", "S1"])
