@@ -16,8 +16,7 @@ from pathlib import Path
 from string import Template
 
 from nmtkit.errors import ConfigError
-from nmtkit.reporting.svg import PALETTE, Plot, draw, xml_text
-from nmtkit.reporting.svg import style as plot_style
+from nmtkit.reporting.svg import Plot, draw, xml_text
 from nmtkit.storage.disk_errors import creation_errors, disk_errors
 from nmtkit.storage.durable import make_folder, replace_file
 
@@ -30,11 +29,6 @@ def package_file(package: str, name: str) -> str:
     return (files(package) / name).read_text("utf-8")
 
 
-def base_style() -> str:
-    """Return the style sheet of all pages: colours, texts, tables, and controls as keys."""
-    return PALETTE + package_file(__package__, "base.css")
-
-
 def document(title: str, origin: str, style: str, script: str, body: str) -> str:
     """Return a page.
 
@@ -44,7 +38,7 @@ def document(title: str, origin: str, style: str, script: str, body: str) -> str
         script: its script.
         body: its elements.
     """
-    all_style = base_style() + style
+    all_style = package_file(__package__, "base.css") + style
     # XML would read the script as markup, and HTML reads the marks around it as comments.
     marked_script = f"//<![CDATA[\n{script}//]]>"
     parts = {
@@ -199,40 +193,17 @@ def page(
 ) -> str:
     """Return a page: title, verdict, origin, overview sections, figures, detail sections.
 
-    All figures have plots over the same quantities. The reader chooses one of them.
+    All figures have plots over the quantities of report.html, of which the reader chooses one.
     """
-    quantities = list(figures[0]) if figures else []
-    style = package_file(__package__, "report.css") + plot_style()
-    style += "".join(map(_choice_rule, quantities))
-    body = [
-        f'<p class="verdict">{xml_text(verdict)}</p>',
-        *map(_section, overview),
-        "<section>",
-        "<h2>Curves</h2>",
-        *_choice(quantities),
-        '<div class="plots">',
-        *map(_figure, figures),
-        "</div>",
-        "</section>",
-        *map(_section, details),
-    ]
-    return document(title, origin, style, package_file(__package__, "report.js"), "\n".join(body))
-
-
-def _choice(quantities: Sequence[str]) -> list[str]:
-    """Return the choice of the x axis, which style alone puts into effect."""
-    inputs = []
-    for number, name in enumerate(quantities):
-        checked = ' checked="checked"' if number == 0 else ""
-        control = f'<input type="radio" name="x" id="by-{name}"{checked}/>'
-        inputs.append(f"<label>{control}<span>{name}</span></label>")
-    legend = "<legend>Horizontal axis</legend>"
-    return ["<form><fieldset>", legend, *inputs, "</fieldset></form>"] if inputs else []
-
-
-def _choice_rule(name: str) -> str:
-    """Return the rule that hides the plots over other quantities."""
-    return f"body:has(#by-{name}:checked) figure > div:not(.by-{name}) {{ display: none; }}\n"
+    parts = {
+        "verdict": xml_text(verdict),
+        "overview": "\n".join(map(_section, overview)),
+        "figures": "\n".join(map(_figure, figures)),
+        "details": "\n".join(map(_section, details)),
+    }
+    style = "".join(package_file(__package__, name) for name in ("report.css", "plot.css"))
+    script = package_file(__package__, "report.js")
+    return document(title, origin, style, script, filled(__package__, "report.html", parts))
 
 
 def _figure(figure: Figure) -> str:

@@ -8,20 +8,18 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import accumulate
 from operator import itemgetter
 from pathlib import Path
-from typing import TypeVar
 
 from nmtkit.config.metrics import NLL, label_of
+from nmtkit.progress.records import TrainingRecord
 from nmtkit.reporting import page
 from nmtkit.reporting.page import Section, check_is_free, markdown, markdown_text
 from nmtkit.reporting.paper import table2
 from nmtkit.reporting.run_tables import (
-    Groups,
+    TRAINING_LOSS,
     comparable_by,
-    comparable_by_training_loss,
     dates_of,
     origins,
     samples,
@@ -31,12 +29,10 @@ from nmtkit.reporting.run_tables import (
     validations,
     warnings,
 )
-from nmtkit.reporting.runs import Run, validated_metrics
+from nmtkit.reporting.runs import Run, validated_metrics, value_of
 from nmtkit.reporting.svg import Curve, Plot, Points
 from nmtkit.reporting.verdict import verdict
 from nmtkit.version import __version__
-
-Item = TypeVar("Item")
 
 MAX_POINTS = 500
 """Points per curve; a screen shows no more."""
@@ -152,28 +148,37 @@ def figures(runs: Sequence[Run]) -> list[dict[str, Plot]]:
 
 def _plots(runs: Sequence[Run]) -> list[Plot]:
     """Return the plots over updates."""
+
+    def of_training(title: str, value: Callable[[TrainingRecord], float], from_zero: bool) -> Plot:
+        points = [[(one.update, value(one)) for one in run.training] for run in runs]
+        return _plot(title, runs, points, from_zero)
+
+    def of_validation(name: str, metric: str) -> Plot:
+        points = [[(one.update, value_of(metric, one)) for one in run.validations] for run in runs]
+        return _plot(name + _caveat(metric, runs), runs, points, False)
+
+    loss = "Training loss, label-smoothed, nats per token" + _caveat(TRAINING_LOSS, runs)
+    speed = "Speed, source and target tokens per second"
     wanted = [
-        _plot(
-            "Training loss, label-smoothed, nats per token"
-            + _caveat(comparable_by_training_loss(runs)),
-            runs,
-            _training_loss,
-            False,
-        ),
-        _plot("Dev nll, nats per token" + _caveat(comparable_by(NLL, runs)), runs, _dev_nll, False),
-        *(
-            _plot(
-                f"Dev {label_of(metric)}" + _caveat(comparable_by(metric, runs)),
-                runs,
-                partial(_dev_scores, metric),
-                False,
-            )
-            for metric in validated_metrics(runs)
-        ),
-        _plot("Speed, source and target tokens per second", runs, _speed, True),
-        _plot("Learning rate", runs, _learning_rate, True),
+        of_training(loss, lambda one: one.loss, False),
+        of_validation("Dev nll, nats per token", NLL),
+        *(of_validation(f"Dev {label_of(one)}", one) for one in validated_metrics(runs)),
+        of_training(speed, lambda one: one.tokens_per_second, True),
+        of_training("Learning rate", lambda one: one.learning_rate, True),
     ]
     return [plot for plot in wanted if any(curve.finite for curve in plot.curves)]
+
+
+def _plot(title: str, runs: Sequence[Run], points: Sequence[Points], from_zero: bool) -> Plot:
+    curves = [
+        Curve(run.name, thinned(own, MAX_POINTS)) for run, own in zip(runs, points, strict=True)
+    ]
+    return Plot(title, curves, from_zero)
+
+
+def _caveat(result: str, runs: Sequence[Run]) -> str:
+    """Return the end of the title of a plot whose curves do not all compare."""
+    return " (not comparable)" if len(comparable_by(result, runs)) > 1 else ""
 
 
 def _interpolated(x: float, known: Points) -> float:
@@ -195,38 +200,6 @@ def thinned(points: Points, max_points: int) -> Points:
         return points
     parts = split_evenly(points, max_points // _MAX_KEPT_PER_BUCKET)
     return [part[index] for part in parts for index in _extremes(part)]
-
-
-def _caveat(groups: Groups) -> str:
-    """Return the end of the title of a plot whose curves do not all compare."""
-    return " (not comparable)" if len(groups) > 1 else ""
-
-
-def _plot(
-    title: str, runs: Sequence[Run], points: Callable[[Run], Points], from_zero: bool
-) -> Plot:
-    curves = [Curve(run.name, thinned(points(run), MAX_POINTS)) for run in runs]
-    return Plot(title, curves, from_zero)
-
-
-def _training_loss(run: Run) -> Points:
-    return [(record.update, record.loss) for record in run.training]
-
-
-def _dev_nll(run: Run) -> Points:
-    return [(record.update, record.nll) for record in run.validations]
-
-
-def _dev_scores(metric: str, run: Run) -> Points:
-    return [(record.update, record.scores.get(metric, math.nan)) for record in run.validations]
-
-
-def _speed(run: Run) -> Points:
-    return [(record.update, record.tokens_per_second) for record in run.training]
-
-
-def _learning_rate(run: Run) -> Points:
-    return [(record.update, record.learning_rate) for record in run.training]
 
 
 def _extremes(points: Points) -> list[int]:

@@ -11,16 +11,15 @@ from functools import partial
 from itertools import pairwise, takewhile
 from typing import TypeVar
 
-from nmtkit.config.metrics import NLL, cost, label_of
+from nmtkit.config.metrics import NLL, label_of
 from nmtkit.config.schema import TrainRecipe, fields_of, values_of
 from nmtkit.config.toml import literal
 from nmtkit.progress.records import SessionRecord, ValidationRecord, shown_score
 from nmtkit.reporting.page import NOTHING, Cell, Section, Table
-from nmtkit.reporting.runs import Run, signatures, validated_metrics
+from nmtkit.reporting.runs import Run, signatures, validated_metrics, value_of
 from nmtkit.units import SECONDS_PER_MINUTE, counted, duration, printable
 
 Item = TypeVar("Item")
-
 Groups = list[list[Run]]
 
 
@@ -75,38 +74,40 @@ _LABEL_SMOOTHING = Condition(
     lambda run: run.recipe.training.label_smoothing,
     "the training loss cannot be compared between these runs",
 )
-_TRAINING_LOSS = (_LANGUAGES, _VOCABULARY, _LABEL_SMOOTHING)
+TRAINING_LOSS = "loss"
+"""The result of training that plots show and warnings name; `NLL` and metrics are of validation."""
+
+_CONDITIONS = {
+    TRAINING_LOSS: (_LANGUAGES, _VOCABULARY, _LABEL_SMOOTHING),
+    NLL: (_LANGUAGES, _TEXT, _VOCABULARY, _PAIRS),
+}
+"""Conditions of results; those of a metric also have its signature."""
 
 
-def comparable_by(metric: str, runs: Sequence[Run]) -> Groups:
-    """Split the runs with a validation by nll or a metric into groups that it compares."""
-    return _split([run for run in runs if run.best(metric)], _conditions(metric))
-
-
-def comparable_by_training_loss(runs: Sequence[Run]) -> Groups:
-    """Split runs into groups that the training loss compares."""
-    return _split(runs, _TRAINING_LOSS)
+def comparable_by(result: str, runs: Sequence[Run]) -> Groups:
+    """Split the runs with a result into groups that it compares."""
+    return _split(_with(result, runs), _conditions(result))
 
 
 def differences(runs: Sequence[Run]) -> list[str]:
     """Return a sentence per difference that keeps results of runs from being compared."""
-    found = [
-        one
-        for metric in (NLL, *validated_metrics(runs))
-        for one in _differences([run for run in runs if run.best(metric)], _conditions(metric))
-    ]
-    found += _differences(runs, _TRAINING_LOSS)
+    results = (NLL, *validated_metrics(runs), TRAINING_LOSS)
+    found = [one for result in results for one in _differences(result, runs)]
     return list(dict.fromkeys(f"{text}, so {condition.consequence}" for condition, text in found))
 
 
-def obstacles(metric: str, runs: Sequence[Run]) -> list[str]:
+def obstacles(result: str, runs: Sequence[Run]) -> list[str]:
     """Return a clause per difference that keeps a result of runs from being compared."""
-    return [text for _, text in _differences(runs, _conditions(metric))]
+    return [text for _, text in _differences(result, runs)]
+
+
+def _with(result: str, runs: Sequence[Run]) -> list[Run]:
+    return [run for run in runs if result == TRAINING_LOSS or run.best(result)]
 
 
 def _conditions(metric: str) -> tuple[Condition, ...]:
-    if metric == NLL:
-        return (_LANGUAGES, _TEXT, _VOCABULARY, _PAIRS)
+    if metric in _CONDITIONS:
+        return _CONDITIONS[metric]
     label = label_of(metric)
     signature = Condition(
         f"the signatures of {label}",
@@ -128,12 +129,11 @@ def _split(runs: Sequence[Run], conditions: Sequence[Condition]) -> Groups:
     return groups
 
 
-def _differences(
-    runs: Sequence[Run], conditions: Sequence[Condition]
-) -> Iterator[tuple[Condition, str]]:
+def _differences(result: str, runs: Sequence[Run]) -> Iterator[tuple[Condition, str]]:
     """Yield a condition and a clause for each group that it splits after the earlier ones."""
+    conditions = _conditions(result)
     for number, condition in enumerate(conditions):
-        for group in _split(runs, conditions[:number]):
+        for group in _split(_with(result, runs), conditions[:number]):
             parts = condition.split(group)
             if len(parts) > 1:
                 yield condition, condition.difference(parts)
@@ -264,7 +264,7 @@ def _bests(metric: str, runs: Sequence[Run]) -> list[Cell]:
         best = run.best(metric)
         if best is None:
             return NOTHING
-        value = shown_score(metric, best.nll if metric == NLL else best.scores[metric])
+        value = shown_score(metric, value_of(metric, best))
         return Cell(f"{value} at {best.update:,}", run.name in winners)
 
     return [cell(run) for run in runs]
@@ -272,11 +272,9 @@ def _bests(metric: str, runs: Sequence[Run]) -> list[Cell]:
 
 def _winners(metric: str, group: Sequence[Run]) -> list[Run]:
     """Return the runs with the best result of comparable runs; none if just one has a result."""
-    costs = [
-        (cost(metric, best.nll, best.scores), run) for run in group if (best := run.best(metric))
-    ]
-    lowest = min((one for one, _ in costs), default=math.inf)
-    return [run for one, run in costs if one == lowest < math.inf] if len(costs) > 1 else []
+    lowest = min(run.cost(metric) for run in group)
+    best = [run for run in group if run.cost(metric) == lowest < math.inf]
+    return best if len(group) > 1 else []
 
 
 def _speed(run: Run) -> Cell:
@@ -312,7 +310,7 @@ def _columns(run: Run, updates: Sequence[int], prefix: str) -> Iterator[tuple[st
     by_update = {record.update: record for record in run.validations}
     for metric in (NLL, *validated_metrics([run])):
         values = {
-            update: record.nll if metric == NLL else record.scores[metric]
+            update: value_of(metric, record)
             for update, record in by_update.items()
             if metric == NLL or metric in record.scores
         }

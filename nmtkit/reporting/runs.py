@@ -1,5 +1,6 @@
 """Training runs read from their folders: settings, records, facts about the newest checkpoint."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -63,6 +64,11 @@ class Run:
         """Return the best validation by nll or a metric, the earliest of equals; or None."""
         return _best(metric, self.validations)
 
+    def cost(self, metric: str) -> float:
+        """Return the result of the best validation by a metric as a cost, as `cost` does."""
+        best = self.best(metric)
+        return math.inf if best is None else cost(metric, best.nll, best.scores)
+
     def statistics(self, metric: str) -> Statistics | None:
         """Return the statistics of the lines of the best validation by a metric, if it has them."""
         best, lines = self.best(metric), self.lines.get(metric)
@@ -82,6 +88,11 @@ class Run:
 def _best(metric: str, validations: Sequence[ValidationRecord]) -> ValidationRecord | None:
     known = [one for one in validations if metric == NLL or metric in one.scores]
     return min(known, key=lambda one: cost(metric, one.nll, one.scores), default=None)
+
+
+def value_of(metric: str, record: ValidationRecord) -> float:
+    """Return nll or a score of a validation; NaN if it has none."""
+    return record.nll if metric == NLL else record.scores.get(metric, math.nan)
 
 
 def validated_metrics(runs: Sequence[Run]) -> list[str]:

@@ -1,9 +1,4 @@
-"""Line plots as SVG elements for a page with their `style`, or as SVG files.
-
-Curves differ by colour and by dashes. The colours are based on Okabe and Ito, "Color Universal
-Design" (2008), so that colour-blind readers can distinguish them. Some are darker on white or
-lighter on black, for contrast.
-"""
+"""Line plots as SVG elements for a page with plot.css."""
 
 import math
 import re
@@ -122,23 +117,8 @@ def _exponent(value: float) -> int:
     return math.floor(math.log10(value) + _EQUAL)
 
 
-PALETTE = """\
-:root {
-  color-scheme: light dark;
-  --page: #ffffff; --text: #1c2024; --muted: #5b646e; --line: #d9dee3; --raised: #f6f8fa;
-  --focus: #0072b2;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --page: #14171a; --text: #e8eaed; --muted: #a3acb5; --line: #363d44; --raised: #1d2125;
-    --focus: #56b4e9;
-  }
-}
-"""
-"""The colours of a page, in light and dark mode."""
-
-_ON_WHITE = ("#0072b2", "#d55e00", "#009e73", "#b0558a", "#333333", "#a07d00")
-_ON_BLACK = ("#56b4e9", "#f28c4a", "#2fc79a", "#e0a0c8", "#e6e6e6", "#f0e442")
+_NUM_COLORS = 6
+"""Colours of curves in plot.css."""
 _DASHES = ("none", "7 4", "2 3", "10 3 2 3", "16 5")
 
 # Pixels.
@@ -231,46 +211,9 @@ def draw(plot: Plot) -> str:
     return "\n".join(elements)
 
 
-def draw_file(plot: Plot) -> str:
-    """Return a plot with at least one finite point as an SVG file."""
-    opening, elements = draw(plot).split(">", 1)
-    background = ".plot { background: var(--page); font-family: sans-serif; }"
-    return (
-        f'{opening} xmlns="http://www.w3.org/2000/svg">\n'
-        f"<style>\n{PALETTE}{style()}\n{background}\n</style>{elements}\n"
-    )
-
-
-def style() -> str:
-    """Return the style sheet of plots; the page defines --text, --muted and --line."""
-    return "\n".join(
-        [
-            ".plot { display: block; width: 100%; height: auto; font-size: 14px; }",
-            ".plot text { fill: var(--muted); }",
-            ".plot .title { fill: var(--text); font-weight: 600; }",
-            ".plot .name { fill: var(--text); }",
-            ".plot .category { font-size: 12px; }",
-            ".plot .frame { fill: none; stroke: var(--line); }",
-            ".plot .grid { stroke: var(--line); stroke-width: 0.6; }",
-            ".plot .curve path { fill: none; stroke: currentColor; stroke-width: 1.8; "
-            "stroke-linejoin: round; }",
-            ".plot circle { fill: currentColor; }",
-            ".plot .cursor .grid { stroke: var(--muted); stroke-width: 1; }",
-            *_color_rules(_ON_WHITE),
-            "@media (prefers-color-scheme: dark) {",
-            *_color_rules(_ON_BLACK),
-            "}",
-        ]
-    )
-
-
-def _color_rules(colors: Sequence[str]) -> list[str]:
-    return [f".color-{number} {{ color: {color}; }}" for number, color in enumerate(colors)]
-
-
 def _group(number: int, content: str, attributes: str = "") -> str:
     """Wrap elements in the colour and dashes of a curve."""
-    color, dashes = number % len(_ON_WHITE), _DASHES[number % len(_DASHES)]
+    color, dashes = number % _NUM_COLORS, _DASHES[number % len(_DASHES)]
     look = f'class="curve color-{color}" stroke-dasharray="{dashes}"'
     return f"<g {look}{attributes}>{content}</g>"
 

@@ -7,7 +7,7 @@ Source: Koehn 2004, "Statistical Significance Tests for Machine Translation Eval
 import math
 from collections.abc import Sequence
 
-from nmtkit.config.metrics import METRICS, NLL, MetricsConfig, base_metric, cost, label_of
+from nmtkit.config.metrics import METRICS, NLL, MetricsConfig, base_metric, label_of
 from nmtkit.evaluation.metric import Metric, Statistics
 from nmtkit.evaluation.metrics import make_metrics
 from nmtkit.evaluation.significance import paired_bootstrap
@@ -44,14 +44,14 @@ def verdict(runs: Sequence[Run]) -> str:
 
 def _comparison(metric: str, runs: Sequence[Run]) -> str:
     """Compare the best two of runs that a metric compares."""
-    first, second = sorted(runs, key=lambda run: _cost(metric, run))[:2]
-    costs = [_cost(metric, run) for run in (first, second)]
+    first, second = sorted(runs, key=lambda run: run.cost(metric))[:2]
+    costs = [run.cost(metric) for run in (first, second)]
     digits = 4 if metric == NLL else 2
     figures = [f"{abs(one):.{digits}f}" for one in costs]
     of_all = f", the second best of {len(runs)} runs," if len(runs) > 2 else ""
     if costs[0] == costs[1]:
-        return f"{first.name} equals {second.name}{of_all} by dev {_label(metric)}: {figures[0]}"
-    lead = f"{costs[1] - costs[0]:.{digits}f} dev {_label(metric)} ({' against '.join(figures)})"
+        return f"{first.name} equals {second.name}{of_all} by dev {label_of(metric)}: {figures[0]}"
+    lead = f"{costs[1] - costs[0]:.{digits}f} dev {label_of(metric)} ({' against '.join(figures)})"
     is_proven, test = _test(metric, first, second)
     verb = "is better than" if is_proven else "is ahead of"
     return f"{first.name} {verb} {second.name}{of_all} by {lead}, {test}"
@@ -102,16 +102,8 @@ def _best_validation(run: Run) -> str:
     best = run.best(metric)
     if best is None:
         return "it has no validation"
-    scores = [f"{_label(name)} {best.scores[name]:.2f}" for name in METRICS if name in best.scores]
-    results = ", ".join([f"{_label(NLL)} {best.nll:.4f}", *scores])
-    return f"its best validation by {_label(metric)}, at update {best.update:,}, has {results}"
-
-
-def _label(metric: str) -> str:
-    return label_of(metric)
-
-
-def _cost(metric: str, run: Run) -> float:
-    best = run.best(metric)
-    assert best is not None, (metric, run.name)
-    return cost(metric, best.nll, best.scores)
+    scores = [
+        f"{label_of(name)} {best.scores[name]:.2f}" for name in METRICS if name in best.scores
+    ]
+    results = ", ".join([f"{label_of(NLL)} {best.nll:.4f}", *scores])
+    return f"its best validation by {label_of(metric)}, at update {best.update:,}, has {results}"

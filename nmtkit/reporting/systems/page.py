@@ -22,7 +22,6 @@ from nmtkit.reporting.page import (
 )
 from nmtkit.reporting.scores import Breakdown, breakdowns
 from nmtkit.reporting.svg import Axis, Curve, Plot, draw, fit_axis, visible_text, xml_text
-from nmtkit.reporting.svg import style as plot_style
 from nmtkit.storage.json_data import encode
 from nmtkit.units import counted
 from nmtkit.version import __version__
@@ -294,8 +293,10 @@ def page(comparison: Comparison) -> str:
     """Return the page of a comparison."""
     texts = comparison.texts
     labels = short_names([system.name for system in texts.systems])
-    shared = (package_file("nmtkit.reporting", name) for name in ("report.js", "controls.js"))
-    script = "".join([*shared, *map(_file, _SCRIPTS)])
+    plot_style, *scripts = (
+        package_file("nmtkit.reporting", name) for name in ("plot.css", "report.js", "controls.js")
+    )
+    script = "".join([*scripts, *map(_file, _SCRIPTS)])
     num_lines = len(texts.references[0].lines)
     evaluation = comparison.evaluation
     signatures = [f"{scores[0].name}: {scores[0].signature}" for scores in evaluation.scores]
@@ -314,7 +315,7 @@ def page(comparison: Comparison) -> str:
     return document(
         f"{counted(len(labels), 'systems')} on {_last(texts.references[0].name)}",
         f"{counted(num_lines, 'sentences')} \u00b7 nmtkit {__version__}",
-        plot_style() + _file("page.css"),
+        plot_style + _file("page.css"),
         script,
         filled(__package__, "page.html", parts),
     )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nmtkit.errors import ConfigError
 from nmtkit.reporting.attention.view import page as attention_page
-from nmtkit.reporting.page import base_style, check_is_free, embedded, policy, write_page
+from nmtkit.reporting.page import check_is_free, embedded, package_file, policy, write_page
 from nmtkit.reporting.page import page as report_page
 from nmtkit.reporting.systems.page import page as systems_page
 from tests.messages import refuses
@@ -43,7 +43,7 @@ def test_the_policy_of_a_page_permits_its_own_style_and_script(text: str) -> Non
     (script,) = re.findall(r'<script type="module">(.*?)</script>', text, re.DOTALL)
     (found,) = re.findall(r'<meta http-equiv="Content-Security-Policy" content="(.*?)"/>', text)
     assert found.replace("&#x27;", "'") == policy(style, script)
-    assert base_style() in style
+    assert package_file("nmtkit.reporting", "base.css") in style
 
 
 @pytest.mark.parametrize("text", [attention_page("title", {}, []), systems_page(comparison())])

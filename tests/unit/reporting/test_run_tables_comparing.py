@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from nmtkit.reporting.run_tables import comparable_by, comparable_by_training_loss, differences
+from nmtkit.reporting.run_tables import TRAINING_LOSS, comparable_by, differences
 from nmtkit.reporting.runs import Run
 from tests.unit.reporting.builders import SIGNATURE, run_of, validated
 
@@ -23,7 +23,7 @@ def names(groups: Sequence[Sequence[Run]]) -> list[str]:
 def test_equal_runs_compare_by_everything() -> None:
     assert names(comparable_by("nll", [FIRST, OTHER])) == ["ab"]
     assert names(comparable_by("bleu", [FIRST, OTHER])) == ["ab"]
-    assert names(comparable_by_training_loss([FIRST, OTHER])) == ["ab"]
+    assert names(comparable_by(TRAINING_LOSS, [FIRST, OTHER])) == ["ab"]
     assert differences([FIRST, OTHER]) == []
 
 
@@ -79,7 +79,7 @@ def test_a_metric_does_not_compare_runs_with_another_signature() -> None:
 
 def test_training_losses_with_other_label_smoothing_do_not_compare() -> None:
     plain = run_of("plain", settings={"label_smoothing": 0.0})
-    assert names(comparable_by_training_loss([run_of("smooth"), plain])) == ["smooth", "plain"]
+    assert names(comparable_by(TRAINING_LOSS, [run_of("smooth"), plain])) == ["smooth", "plain"]
     assert differences([run_of("smooth"), plain]) == [
         "the values of --label-smoothing differ (smooth: 0.1; plain: 0.0), so the training loss "
         "cannot be compared between these runs"

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.reporting.svg import Curve, Plot, draw, draw_file, style
+from nmtkit.reporting.page import package_file
+from nmtkit.reporting.svg import Curve, Plot, draw
 from tests.unit.reporting.builders import HOSTILE
 
 HEIGHTS = st.lists(st.floats(-1e100, 1e100) | st.just(math.nan) | st.just(math.inf), max_size=80)
@@ -100,16 +101,6 @@ def test_a_plot_over_another_quantity_names_it() -> None:
     assert drawn.attrib["data-x"] == HOSTILE
 
 
-def test_an_svg_file_is_the_same_plot_with_its_colours() -> None:
-    plot = plot_of([1.0, 2.0], [2.0, 3.0])
-    alone = ElementTree.fromstring(draw_file(plot))
-    assert alone.tag == "{http://www.w3.org/2000/svg}svg"
-    styles, *elements = alone
-    assert len(elements) == len(parsed(plot))
-    used = {*re.findall(r"var\((--\w+)\)", styles.text or "")}
-    assert used <= {*re.findall(r"(--\w+):", styles.text or "")}
-
-
 @given(HEIGHTS)
 def test_a_curve_has_the_values_of_the_points_of_its_line(heights: list[float]) -> None:
     heights.append(1.0)
@@ -150,7 +141,9 @@ def test_every_colour_is_given_for_light_and_for_dark() -> None:
         for name in curve.attrib["class"].split()
         if name.startswith("color-")
     }
-    light, dark = style().split("@media (prefers-color-scheme: dark)")
+    light, dark = package_file("nmtkit.reporting", "plot.css").split(
+        "@media (prefers-color-scheme: dark)"
+    )
     for sheet in (light, dark):
         given_colours = dict(re.findall(r"\.(color-\d+) \{ color: (#[0-9a-f]{6}); \}", sheet))
         assert given_colours.keys() == used
