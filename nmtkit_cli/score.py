@@ -172,7 +172,7 @@ def _score_by_reference(
 
         comparison = compare(found, metrics, *config, work_reporter())
         write_page(page.path, comparison_page(comparison))
-        evaluation = comparison.evaluation
+        evaluation = comparison.evaluation.only(recipe.breakdown)
     objects = as_objects(evaluation)
     write_report(map(json.dumps, objects) if as_json else as_text(evaluation))
 

@@ -4,7 +4,7 @@
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -54,6 +54,13 @@ class Evaluation:
     length_scores: Sequence[Sequence[Sequence[Score]]]
     frequencies: Sequence[Sequence[FrequencyClass]]
 
+    def only(self, breakdown: BreakdownConfig) -> "Evaluation":
+        """Return the evaluation with the requested breakdowns only."""
+        found = self
+        if not breakdown.by_length:
+            found = replace(found, lengths=[], length_scores=[[] for _ in self.scores])
+        return found if breakdown.by_frequency else replace(found, frequencies=[])
+
 
 def evaluate(
     texts: Texts,
@@ -81,8 +88,7 @@ def evaluate(
         lengths = by_length([metrics[0].text_of(line) for line in reference])
     frequencies = []
     if breakdown.by_frequency:
-        counts = count_words(read_lines(Path(breakdown.by_frequency)))
-        frequencies = [by_frequency(system.lines, reference, counts) for system in texts.systems]
+        frequencies = _by_frequency(texts, read_lines(Path(breakdown.by_frequency)))
     scores, length_scores = [], []
     for metric in metrics:
         prepared = prepare(texts, metric, reporter)
@@ -101,6 +107,12 @@ def evaluate(
         )
     names = [system.name for system in texts.systems]
     return Evaluation(names, scores, lengths, length_scores, frequencies)
+
+
+def _by_frequency(texts: Texts, counted: Iterable[str]) -> list[list[FrequencyClass]]:
+    """Return the classes of each system, by the frequencies of words in a counted text."""
+    counts, reference = count_words(counted), texts.references[0].lines
+    return [by_frequency(system.lines, reference, counts) for system in texts.systems]
 
 
 def prepare(texts: Texts, metric: Metric, reporter: WorkReporter) -> Texts:
@@ -213,24 +225,17 @@ class Comparison:
 
     Attributes:
         texts: the systems and references; breakdowns use the first reference.
-        evaluation: the scores, with the requested breakdowns only.
-        lengths, length_scores: as in `Evaluation`, also if not requested.
+        evaluation: the scores, with all breakdowns.
         counted_text: name of the text whose words are counted for their frequency.
-        frequencies: as in `Evaluation`, also if not requested.
         line_metric: the first metric.
-        line_signature: signature of `line_scores`.
         line_scores: per system, the score of each line by the first metric.
         ngrams: the n-grams that distinguish systems.
     """
 
     texts: Texts
     evaluation: Evaluation
-    lengths: Sequence[LengthClass]
-    length_scores: Sequence[Sequence[Sequence[Score]]]
     counted_text: str
-    frequencies: Sequence[Sequence[FrequencyClass]]
     line_metric: Metric
-    line_signature: str
     line_scores: Sequence[Sequence[float]]
     ngrams: Sequence[NgramMatches]
 
@@ -250,17 +255,11 @@ def compare(
     Raises:
         ConfigError, DataError: see `evaluate`.
     """
-    evaluation = evaluate(
-        texts, metrics, significance, replace(breakdown, by_length=True), reporter
-    )
-    lengths, length_scores = evaluation.lengths, evaluation.length_scores
-    if not breakdown.by_length:
-        evaluation = replace(evaluation, lengths=[], length_scores=[[] for _ in metrics])
+    breakdown = replace(breakdown, by_length=True)
+    evaluation = evaluate(texts, metrics, significance, breakdown, reporter)
     reference = texts.references[0]
-    frequencies = evaluation.frequencies
-    if not frequencies:
-        counts = count_words(reference.lines)
-        frequencies = [by_frequency(one.lines, reference.lines, counts) for one in texts.systems]
+    if not breakdown.by_frequency:
+        evaluation = replace(evaluation, frequencies=_by_frequency(texts, reference.lines))
     line_scores = [
         [score for (score,) in score_lines(replace(texts, systems=[one]), metrics[:1], reporter)]
         for one in texts.systems
@@ -273,12 +272,8 @@ def compare(
     return Comparison(
         texts,
         evaluation,
-        lengths,
-        length_scores,
         breakdown.by_frequency or reference.name,
-        frequencies,
         metrics[0],
-        metrics[0].line_signature(),
         line_scores,
         ngrams,
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nmtkit.evaluation.evaluate import Comparison, Evaluation
+from nmtkit.evaluation.evaluate import Evaluation
 from nmtkit.evaluation.metric import Score
 from nmtkit.reporting.page import NOTHING, Cell, Section, Table, markdown
 
@@ -16,7 +16,7 @@ from nmtkit.reporting.page import NOTHING, Cell, Section, Table, markdown
 def as_text(evaluation: Evaluation) -> list[str]:
     """Return a line per metric; Markdown for several systems or with a breakdown."""
     if len(evaluation.systems) > 1 or evaluation.lengths or evaluation.frequencies:
-        parts = breakdowns(evaluation.scores, evaluation)
+        parts = breakdowns(evaluation)
         sections = (Section(one.title, one.table(evaluation.systems), []) for one in parts)
         return markdown([_overview(evaluation), *sections])
     return [_line(score) for (score,) in evaluation.scores]
@@ -55,18 +55,11 @@ class Breakdown:
         return Table([*self.headers, *systems], rows)
 
 
-def breakdowns(
-    scores: Sequence[Sequence[Score]], found: Evaluation | Comparison
-) -> Iterator[Breakdown]:
-    """Yield the scores of each metric by length, and F1 by frequency, if there are classes.
-
-    Args:
-        scores: the scores by metric and system.
-        found: the classes, and the values of each.
-    """
+def breakdowns(found: Evaluation) -> Iterator[Breakdown]:
+    """Yield the scores of each metric by length, and F1 by frequency, if there are classes."""
     lengths = [(one.label, len(one.indices)) for one in found.lengths]
     if lengths:
-        for of_systems, of_classes in zip(scores, found.length_scores, strict=True):
+        for of_systems, of_classes in zip(found.scores, found.length_scores, strict=True):
             values = [[score.score for score in of_class] for of_class in of_classes]
             title = f"{of_systems[0].name} by sentence length"
             headers = ("reference words", "sentences")

@@ -103,7 +103,7 @@ def repeated(compared: Comparison, times: int) -> Comparison:
     return replace(
         compared,
         texts=texts,
-        lengths=by_length(texts.references[0].lines),
+        evaluation=replace(compared.evaluation, lengths=by_length(texts.references[0].lines)),
         line_scores=[[*scores] * times for scores in compared.line_scores],
     )
 

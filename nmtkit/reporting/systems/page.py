@@ -7,8 +7,8 @@ of its script: texts once, scores as lists of numbers.
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 from nmtkit.evaluation.breakdown import MIN_DIFFERENCE
 from nmtkit.evaluation.evaluate import Comparison, Evaluation
@@ -22,7 +22,6 @@ from nmtkit.reporting.page import (
 )
 from nmtkit.reporting.scores import Breakdown, breakdowns
 from nmtkit.reporting.svg import Axis, Curve, Plot, draw, fit_axis, visible_text, xml_text
-from nmtkit.storage.json_data import encode
 from nmtkit.units import counted
 from nmtkit.version import __version__
 
@@ -68,74 +67,44 @@ _DIGITS = 2
 """Decimal places of sentence scores, as `--sentence-level` prints them."""
 
 
-@dataclass(frozen=True)
-class PageData:
-    """What the script of the page reads.
-
-    Attributes:
-        systems: short names of the systems.
-        metric: name of the metric of `scores`.
-        is_higher_better: false for an error rate.
-        second: index of the system that is compared with the first one at the beginning.
-        source: lines of the source; None = unknown.
-        reference: lines of the reference.
-        translations: per system, its lines.
-        scores: per system, the score of each line.
-        lengths: names of the classes of length.
-        length_of: per line, the index of its class.
-        ngrams: words joined by spaces, their number, matches per system, occurrences in the
-            reference.
-        min_difference: matches that a system has more than the other one in `ngrams` of both.
-    """
-
-    systems: Sequence[str]
-    metric: str
-    is_higher_better: bool
-    second: int
-    source: Sequence[str] | None
-    reference: Sequence[str]
-    translations: Sequence[Sequence[str]]
-    scores: Sequence[Sequence[float]]
-    lengths: Sequence[str]
-    length_of: Sequence[int]
-    ngrams: Sequence[tuple[str, int, Sequence[int]]]
-    min_difference: int
-
-    def to_json(self) -> str:
-        """Return the data as compact JSON."""
-        return json.dumps(encode(self), ensure_ascii=False, separators=(",", ":"))
-
-
-def page_data(comparison: Comparison, labels: Sequence[str]) -> PageData:
-    """Return the data of a comparison.
+def page_data(comparison: Comparison, labels: Sequence[str]) -> dict[str, Any]:
+    """Return what the script of the page reads, as values of JSON.
 
     Args:
         comparison: the comparison.
         labels: short names of the systems.
+
+    Returns:
+        `second`: index of the system that is compared with the first one at the beginning.
+        `source`: lines, or None; `reference`: lines; `translations`: per system, its lines.
+        `scores`: per system, the score of each line by `metric`.
+        `lengths`: names of the classes of length; `length_of`: per line, the index of its class.
+        `ngrams`: words joined by spaces, their number, matches per system, occurrences in the
+            reference.
+        `min_difference`: matches that a system has more than the other one in `ngrams` of both.
     """
-    texts = comparison.texts
-    length_of = [0] * len(texts.references[0].lines)
-    for number, one in enumerate(comparison.lengths):
-        for index in one.indices:
-            length_of[index] = number
-    metric = comparison.line_metric
-    return PageData(
-        labels,
-        metric.name,
-        metric.is_higher_better,
-        _best_other(comparison),
-        None if comparison.texts.source is None else comparison.texts.source.lines,
-        texts.references[0].lines,
-        [system.lines for system in texts.systems],
-        [[round(score, _DIGITS) for score in scores] for scores in comparison.line_scores],
-        [one.label for one in comparison.lengths],
-        length_of,
-        [
+    texts, metric = comparison.texts, comparison.line_metric
+    lengths = comparison.evaluation.lengths
+    length_of = {index: number for number, one in enumerate(lengths) for index in one.indices}
+    return {
+        "systems": labels,
+        "metric": metric.name,
+        "is_higher_better": metric.is_higher_better,
+        "second": _best_other(comparison),
+        "source": None if texts.source is None else texts.source.lines,
+        "reference": texts.references[0].lines,
+        "translations": [system.lines for system in texts.systems],
+        "scores": [
+            [round(score, _DIGITS) for score in scores] for scores in comparison.line_scores
+        ],
+        "lengths": [one.label for one in lengths],
+        "length_of": [length_of[index] for index in range(len(length_of))],
+        "ngrams": [
             (" ".join(one.words), len(one.words), [*one.num_matches, one.num_reference])
             for one in comparison.ngrams
         ],
-        MIN_DIFFERENCE,
-    )
+        "min_difference": MIN_DIFFERENCE,
+    }
 
 
 def _best_other(comparison: Comparison) -> int:
@@ -300,17 +269,19 @@ def page(comparison: Comparison) -> str:
     num_lines = len(texts.references[0].lines)
     evaluation = comparison.evaluation
     signatures = [f"{scores[0].name}: {scores[0].signature}" for scores in evaluation.scores]
-    signatures.append(f"{comparison.line_metric.name} of a sentence: {comparison.line_signature}")
+    signatures.append(
+        f"{comparison.line_metric.name} of a sentence: {comparison.line_metric.line_signature()}"
+    )
     parts = {
         "overview": overview(evaluation, labels, _lengths(comparison)),
         "notes": xml_text(" ".join(notes(evaluation, labels[0]))),
-        "figures": "\n".join(
-            figure(one, labels) for one in breakdowns(evaluation.scores, comparison)
-        ),
+        "figures": "\n".join(figure(one, labels) for one in breakdowns(evaluation)),
         "counted": xml_text(_last(comparison.counted_text)),
         "files": _files(comparison, labels),
         "signatures": "".join(f"<li>{xml_text(one)}</li>" for one in signatures),
-        "data": embedded(page_data(comparison, labels).to_json()),
+        "data": embedded(
+            json.dumps(page_data(comparison, labels), ensure_ascii=False, separators=(",", ":"))
+        ),
     }
     return document(
         f"{counted(len(labels), 'systems')} on {_last(texts.references[0].name)}",
@@ -325,7 +296,7 @@ def _lengths(comparison: Comparison) -> list[float]:
     """Return each system's words per word of the reference."""
     return [
         sum(one.num_translated for one in classes) / max(1, sum(one.num_words for one in classes))
-        for classes in comparison.frequencies
+        for classes in comparison.evaluation.frequencies
     ]
 
 

@@ -23,9 +23,8 @@ def test_the_evaluation_is_that_without_a_page() -> None:
     for breakdown in (BreakdownConfig(), BreakdownConfig(by_length=True)):
         compared = compare(TEXTS, METRICS, PLAIN, breakdown)
         evaluation = evaluate(TEXTS, METRICS, PLAIN, breakdown)
-        assert compared.evaluation == evaluation
-        assert [one.label for one in compared.lengths] == ["1-10", "11-20"]
-    assert compared.length_scores == evaluation.length_scores
+        assert compared.evaluation.only(breakdown) == evaluation
+        assert [one.label for one in compared.evaluation.lengths] == ["1-10", "11-20"]
 
 
 def test_frequencies_are_counted_in_the_reference_or_in_a_text(tmp_path: Path) -> None:
@@ -34,21 +33,18 @@ def test_frequencies_are_counted_in_the_reference_or_in_a_text(tmp_path: Path) -
     compared = compare(TEXTS, METRICS, PLAIN, BreakdownConfig())
     own = count_words(REFERENCE.lines)
     assert compared.counted_text == "ref"
-    assert compared.frequencies == [
+    assert compared.evaluation.frequencies == [
         by_frequency(one.lines, REFERENCE.lines, own) for one in TEXTS.systems
     ]
     given = compare(TEXTS, METRICS, PLAIN, BreakdownConfig(by_frequency=str(path)))
     assert given.counted_text == str(path)
     counts = Counter(mat=2, cat=1)
-    assert given.frequencies[0] == by_frequency(GOOD.lines, REFERENCE.lines, counts)
-    assert not compared.evaluation.frequencies
-    assert given.evaluation.frequencies == given.frequencies
+    assert given.evaluation.frequencies[0] == by_frequency(GOOD.lines, REFERENCE.lines, counts)
 
 
 def test_line_scores_are_those_of_the_first_metric() -> None:
     compared = compare(TEXTS, METRICS, PLAIN, BreakdownConfig())
     assert compared.line_metric.name == "TER"
-    assert compared.line_signature == METRICS[0].line_signature()
     for number, system in enumerate(TEXTS.systems):
         expected = list(score_lines(Texts([system], TEXTS.references), METRICS[:1]))
         assert [[score] for score in compared.line_scores[number]] == expected

@@ -11,14 +11,16 @@ LABELS = ["good", "poor", "middling"]
 
 
 def parts(compared: Comparison) -> Mapping[str, Breakdown]:
-    return {one.title: one for one in breakdowns(compared.evaluation.scores, compared)}
+    return {one.title: one for one in breakdowns(compared.evaluation)}
 
 
 def test_scores_by_length_are_a_plot_and_a_table_per_metric() -> None:
     compared = comparison()
     ter = parts(compared)["TER by sentence length"]
     assert [name for name, _ in ter.classes] == ["1-10", "11-20"]
-    expected = [[score.score for score in scores] for scores in compared.length_scores[1]]
+    expected = [
+        [score.score for score in scores] for scores in compared.evaluation.length_scores[1]
+    ]
     assert ter.values == expected
     element = ElementTree.fromstring(figure(ter, LABELS))
     assert [one.tag for one in element] == ["svg", "output", "details"]
