@@ -45,15 +45,8 @@ IDLE_IN_CHOOSING = (
 """Settings that have no effect with --choose-layer."""
 
 
-@recipe_command(
-    "align",
-    AlignRecipe,
-    {},
-    EXAMPLES,
-    optional=("reverse", "source", "target", "output"),
-    rare=("overwrite",),
-)
-@click.argument("model", type=PATH, metavar="MODEL", required=False)
+@recipe_command("align", AlignRecipe, EXAMPLES, rare=("overwrite",))
+@click.argument("model", type=PATH, metavar="MODEL")
 @click.option("--reverse", type=PATH, metavar="MODEL", help="Model of the other direction.")
 @click.option("--source", type=FILE, metavar="FILE", help="Source lines (or .gz).")
 @click.option("--target", type=FILE, metavar="FILE", help="Target lines (or .gz).")

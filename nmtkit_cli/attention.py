@@ -20,8 +20,8 @@ paste test.en test.de | nmtkit attention model/ > attention.html
 nmtkit attention model/ --format svg --layer 5 --word making < sentence.en > figure.svg"""
 
 
-@recipe_command("attention", AttentionRecipe, {}, EXAMPLES)
-@click.argument("model", type=PATH, metavar="MODEL", required=False)
+@recipe_command("attention", AttentionRecipe, EXAMPLES)
+@click.argument("model", type=PATH, metavar="MODEL")
 def command(recipe: AttentionRecipe, model: Path) -> None:
     """Show the attention of a model as a page, a picture or JSON.
 

@@ -12,10 +12,14 @@ from nmtkit_cli.streams import open_text, say_opening, warn, work_reporter, writ
 EXAMPLES = "nmtkit calibrate model/ --source dev.en --reference dev.de"
 
 
-@recipe_command("calibrate", CalibrateRecipe, {}, EXAMPLES)
-@click.argument("model", type=PATH, metavar="MODEL", required=False)
-@click.option("--source", type=FILE, metavar="FILE", help="Lines to translate (or .gz).")
-@click.option("--reference", type=FILE, metavar="FILE", help="Their translations (or .gz).")
+@recipe_command("calibrate", CalibrateRecipe, EXAMPLES)
+@click.argument("model", type=PATH, metavar="MODEL")
+@click.option(
+    "--source", type=FILE, metavar="FILE", required=True, help="Lines to translate (or .gz)."
+)
+@click.option(
+    "--reference", type=FILE, metavar="FILE", required=True, help="Their translations (or .gz)."
+)
 def command(recipe: CalibrateRecipe, model: Path, source: Path, reference: Path) -> None:
     """Learn to predict the chrF of a model's translations.
 

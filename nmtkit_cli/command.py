@@ -4,7 +4,6 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,23 +18,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 PATH = click.Path(path_type=Path)
 
 HELP_NAMES = ("-h", "--help")
-
-
-@dataclass
-class Session:
-    """The command line of this process.
-
-    Attributes:
-        shows_tracebacks: --debug was given.
-    """
-
-    shows_tracebacks: bool = False
-
-
-def _show_tracebacks(context: click.Context, _option: click.Parameter, is_given: bool) -> None:
-    session = context.find_object(Session)
-    if session is not None:
-        session.shows_tracebacks |= is_given
+DEBUG = "--debug"
 
 
 def at_least_one(
@@ -85,19 +68,21 @@ def refuse_without_effect(options: Sequence[str], when: str) -> None:
 
 
 def debug_option() -> click.Option:
-    """Return the option --debug, which shows tracebacks of errors."""
-    return click.Option(
-        ["--debug"],
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=_show_tracebacks,
-        help="Show the traceback of an error.",
-    )
+    """Return the option --debug; whoever runs the command line looks for it there."""
+    help = "Show the traceback of an error."
+    return click.Option([DEBUG], is_flag=True, expose_value=False, help=help)
 
 
 class Group(click.Group):
-    """A group of commands; an unknown one is refused with a suggestion."""
+    """A group of commands with an epilog of examples; an unknown command is refused."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Return the names in the order of use."""
+        return list(self.commands)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the examples verbatim."""
+        write_examples(str(self.epilog), formatter)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the options before a command; click.UsageError if nothing is given."""

@@ -22,7 +22,7 @@ from nmtkit.errors import (
 )
 from nmtkit.signals import EndedBySignal
 from nmtkit.version import __version__
-from nmtkit_cli.command import HELP_NAMES, Group, Session, debug_option, write_examples
+from nmtkit_cli.command import DEBUG, HELP_NAMES, Group, debug_option
 from nmtkit_cli.streams import say
 
 COMMANDS = {
@@ -113,14 +113,11 @@ class LazyGroup(Group):
         with formatter.section("Exit codes"):
             formatter.write_dl([(str(code), meaning) for code, meaning in EXIT_CODES.items()])
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write an example from text to score."""
-        write_examples(EXAMPLES, formatter)
-
 
 @click.group(
     "nmtkit",
     cls=LazyGroup,
+    epilog=EXAMPLES,
     params=[debug_option()],
     context_settings={"help_option_names": [*HELP_NAMES, "--help-all"], "max_content_width": 100},
 )
@@ -136,11 +133,11 @@ def group() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run a command line and return its exit code; errors are printed to standard error."""
-    session = Session()
+    is_debugged = DEBUG in arguments
     try:
-        return _invoke(arguments, session)
+        return _invoke(arguments, is_debugged)
     except (Exception, KeyboardInterrupt) as error:
-        if session.shows_tracebacks:
+        if is_debugged:
             traceback.print_exception(error)
         return report(error)
 
@@ -167,7 +164,7 @@ def report(error: BaseException) -> int:
     return reported.exit_code
 
 
-def _invoke(arguments: list[str], session: Session) -> int:
+def _invoke(arguments: list[str], is_debugged: bool) -> int:
     instruction = os.environ.get(COMPLETION_VARIABLE)
     if instruction:
         from click.shell_completion import shell_complete
@@ -175,7 +172,7 @@ def _invoke(arguments: list[str], session: Session) -> int:
         return shell_complete(group, {}, "nmtkit", COMPLETION_VARIABLE, instruction)
     try:
         # Not group.main(): it gives broken pipes and interrupts its own exit codes.
-        with group.make_context("nmtkit", arguments, obj=session) as context:
+        with group.make_context("nmtkit", arguments, obj=is_debugged) as context:
             group.invoke(context)
     except click.exceptions.Exit as end:
         return end.exit_code

@@ -6,7 +6,7 @@
 
 import inspect
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import click
 
@@ -25,11 +25,13 @@ class RecipeCommand(Command):
         fields: its settings, by name.
         headings: the topic of each option, by name; the command's own options have none.
         rare: names of its own options that only --help-all shows.
+        needed: its own parameters without which it does not run.
     """
 
     fields: Mapping[str, Field] = {}
     headings: Mapping[str, str] = {}
     rare: Collection[str] = ()
+    needed: Sequence[click.Parameter] = ()
     help_names = HELP_NAMES  # --help-all is an option of its own
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

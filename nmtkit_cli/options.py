@@ -49,23 +49,19 @@ _OTHER_FORMATS = (".json", ".yaml", ".yml")
 def recipe_command(
     name: str,
     recipe_type: type[AnyRecipe],
-    short_flags: Mapping[str, str],
     examples: str,
-    optional: Collection[str] = (),
     rare: Collection[str] = (),
     inherit: Callable[[Mapping[str, Any]], Values] = lambda _: NO_VALUES,
 ) -> Callable[[Body], RecipeCommand]:
     """Return a decorator that makes a command from a function of a recipe and parameters.
 
-    The function's own click parameters are declared with `required=False` and checked here:
-    --print-config works without them.
+    The function's own click parameters are checked here: --print-config works without those that
+    are required.
 
     Args:
         name: the command's name.
         recipe_type: the recipe whose settings become flags.
-        short_flags: one-letter flags, by the names of settings.
         examples: the examples at the end of the help.
-        optional: the function's own parameters that may be None.
         rare: the function's own options that only --help-all shows.
         inherit: returns values that presets, files and flags override, from the function's own
             parameters by name.
@@ -87,12 +83,17 @@ def recipe_command(
                     names = " and ".join(one.flag for one in typed)
                     warn(f"{names}: not printed, as recipes run no programs; add it to --config")
             else:
-                _require({name: values[name] for name in values if name not in optional})
+                _require(command.needed, values)
                 body(recipe=recipe, **values)
 
         command = click.command(name, cls=RecipeCommand, epilog=examples)(run)
         configuration = _configuration_options(has_presets=recipe_type is TrainRecipe)
-        settings = [_option(field, short_flags) for field in fields.values()]
+        settings = [_option(field) for field in fields.values()]
+        command.needed = [own for own in command.params if own.required]
+        for own in command.needed:
+            own.required = False
+            if isinstance(own, click.Option):
+                own.help = f"{own.help}  [required]"
         command.params += [*configuration, *settings, help_all_option()]
         command.headings = {
             **{str(option.name): "Configuration" for option in configuration},
@@ -257,16 +258,15 @@ class PresetType(click.ParamType):  # type: ignore[type-arg]  # generic in late 
         return [CompletionItem(name) for name in PRESETS if name.lower().startswith(begun)]
 
 
-def _option(field: Field, short_flags: Mapping[str, str]) -> click.Option:
+def _option(field: Field) -> click.Option:
     flag = field.flag
     if field.kind is bool:
         opposite = flag.replace("--", "--no-", 1)
         return click.Option(
             [field.name, f"{flag}/{opposite}"], default=None, help=setting_help(field)
         )
-    flags = [flag, *([short_flags[field.name]] if field.name in short_flags else [])]
     return click.Option(
-        [field.name, *flags],
+        [field.name, flag, *filter(None, [field.setting.short_flag])],
         type=SettingType(field),
         multiple=field.kind is tuple,
         metavar=_metavar(field),
@@ -327,9 +327,8 @@ def _read_file(path: Path, recipe_type: type[AnyRecipe]) -> Values:
     return read_values(text, recipe_type, str(path))
 
 
-def _require(values: Mapping[str, Any]) -> None:
+def _require(needed: Sequence[click.Parameter], values: Mapping[str, Any]) -> None:
     """Raise click.MissingParameter for the first of these parameters that has no value."""
-    context = click.get_current_context()
-    for parameter in context.command.params:
-        if parameter.name in values and values[parameter.name] in (None, ()):
-            raise click.MissingParameter(ctx=context, param=parameter)
+    for parameter in needed:
+        if values[str(parameter.name)] in (None, ()):
+            raise click.MissingParameter(ctx=click.get_current_context(), param=parameter)

@@ -19,13 +19,8 @@ nmtkit preprocess -s en -t de --train news=2 --train bt --tag 'bt=<bt>' --valid 
     --held-out test --drop-duplicates --vocab-size 8000 --separate-vocabularies"""
 
 
-@recipe_command(
-    "preprocess",
-    PreprocessRecipe,
-    {"source_lang": "-s", "target_lang": "-t"},
-    EXAMPLES,
-)
-@click.option("--out", type=FOLDER, metavar="FOLDER", help="New dataset folder.  [required]")
+@recipe_command("preprocess", PreprocessRecipe, EXAMPLES)
+@click.option("--out", type=FOLDER, metavar="FOLDER", required=True, help="New dataset folder.")
 @count_option(
     "--workers",
     "Worker processes; the dataset does not depend on it.  [default: one per core]",

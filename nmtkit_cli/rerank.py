@@ -33,7 +33,7 @@ nmtkit rerank --features model,backward:de-en/,length --weights weights.json tes
 nmtkit rerank --features forced:model3/ system1.jsonl system2.jsonl > test.de"""
 
 
-@recipe_command("rerank", RerankRecipe, {}, EXAMPLES, optional=("files", "tune"))
+@recipe_command("rerank", RerankRecipe, EXAMPLES)
 @click.argument("files", type=FILE, metavar="[FILE]...", nargs=-1)
 @click.option(
     "--tune",

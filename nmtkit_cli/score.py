@@ -48,7 +48,6 @@ nmtkit score --reference gold.trees --metric brackets < parsed.trees
 # log-probabilities of translations by a model
 nmtkit score --model model/ --source test.en test.de"""
 
-OWN = ("systems", "reference", "model", "source", "page")
 BY_REFERENCE, BY_MODEL = ("metrics", "significance", "breakdown"), ("scoring", "runtime")
 
 
@@ -67,7 +66,7 @@ class _TextFiles:
     source: Path | None
 
 
-@recipe_command("score", ScoreRecipe, {}, EXAMPLES, optional=OWN)
+@recipe_command("score", ScoreRecipe, EXAMPLES)
 @click.argument("systems", type=FILE, metavar="[SYSTEM]...", nargs=-1)
 @click.option("--reference", type=FILE, multiple=True, metavar="FILE", help="Reference file.")
 @click.option("--model", type=PATH, metavar="MODEL", help="Model, checkpoint or run.")

@@ -11,7 +11,7 @@ import click
 
 from nmtkit.config.schema import TrainRecipe, Values
 from nmtkit.signals import ended_by_interrupt
-from nmtkit_cli.command import FOLDER, PATH, Session, refuse_without_effect
+from nmtkit_cli.command import DEBUG, FOLDER, PATH, refuse_without_effect
 from nmtkit_cli.options import recipe_command
 from nmtkit_cli.text_paths import read_dataset
 
@@ -41,17 +41,9 @@ def inherited(parameters: Mapping[str, Any]) -> Values:
     return vars(shape_from(parameters["parent"], parameters["out"]))
 
 
-@recipe_command(
-    "train",
-    TrainRecipe,
-    {},
-    EXAMPLES,
-    optional=("parent",),
-    rare=("update_vocabulary",),
-    inherit=inherited,
-)
-@click.argument("data", type=PATH, callback=read_dataset, metavar="DATA", required=False)
-@click.option("--out", type=FOLDER, metavar="FOLDER", help="Folder of the run.  [required]")
+@recipe_command("train", TrainRecipe, EXAMPLES, rare=("update_vocabulary",), inherit=inherited)
+@click.argument("data", type=PATH, callback=read_dataset, metavar="DATA")
+@click.option("--out", type=FOLDER, metavar="FOLDER", required=True, help="Folder of the run.")
 @click.option(
     "--from",
     "parent",
@@ -83,9 +75,8 @@ def command(
         train(recipe, data, out, describe=describe_exports, parent=origin)
     else:
         context = click.get_current_context()
-        debug = ["--debug"] if context.ensure_object(Session).shows_tracebacks else []
         settings = [f"--out={out}", f"--config={in_memory(recipe)}"]
-        flags = [*debug, *settings, *rank_flags(parent, update_vocabulary)]
+        flags = [*[DEBUG] * bool(context.obj), *settings, *rank_flags(parent, update_vocabulary)]
         context.exit(launch(["train", *flags, "--", str(data)], processes, out, report))
 
 

@@ -65,15 +65,8 @@ def read_part(
     return number, count
 
 
-@recipe_command(
-    "translate",
-    TranslateRecipe,
-    {},
-    EXAMPLES,
-    optional=("source", "target", "shard"),
-    rare=("shard", "overwrite", "as_text"),
-)
-@click.argument("models", type=PATH, metavar="MODEL...", required=False, nargs=-1)
+@recipe_command("translate", TranslateRecipe, EXAMPLES, rare=("shard", "overwrite", "as_text"))
+@click.argument("models", type=PATH, metavar="MODEL...", required=True, nargs=-1)
 @click.option("--input", "source", type=PATH, metavar="FILE", help="Translate this file (or .gz).")
 @click.option("--output", "target", type=PATH, metavar="FILE", help="Write to this file (or .gz).")
 @click.option(

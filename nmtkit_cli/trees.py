@@ -8,7 +8,7 @@ import click
 
 from nmtkit.config.schema import PreprocessRecipe, fields_of
 from nmtkit.units import counted
-from nmtkit_cli.command import FILE, HELP_NAMES, Command, Group, write_examples
+from nmtkit_cli.command import FILE, HELP_NAMES, Command, Group
 from nmtkit_cli.help import setting_help
 from nmtkit_cli.streams import say, standard_input, warn, write_lines
 
@@ -29,20 +29,11 @@ NAME = "standard input"
 _CHUNK_LINES = 1000
 
 
-class Trees(Group):
-    """Commands in the order of use."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Return the names in the order of use."""
-        return list(self.commands)
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the examples verbatim."""
-        write_examples(EXAMPLES, formatter)
-
-
 @click.group(
-    "trees", cls=Trees, context_settings={"help_option_names": [*HELP_NAMES, "--help-all"]}
+    "trees",
+    cls=Group,
+    epilog=EXAMPLES,
+    context_settings={"help_option_names": [*HELP_NAMES, "--help-all"]},
 )
 def command() -> None:
     """Prepare and restore bracketed trees, from standard input to standard output.

@@ -86,10 +86,16 @@ class CorpusConfig:
     """Input text."""
 
     source_lang: str = common(
-        "", "Suffix of the source files, such as en.  [required, or directions]", metavar="SUFFIX"
+        "",
+        "Suffix of the source files, such as en.  [required, or directions]",
+        short_flag="-s",
+        metavar="SUFFIX",
     )
     target_lang: str = common(
-        "", "Suffix of the target files, such as de.  [required, or directions]", metavar="SUFFIX"
+        "",
+        "Suffix of the target files, such as de.  [required, or directions]",
+        short_flag="-t",
+        metavar="SUFFIX",
     )
     train: tuple[str, ...] = common(
         (),

@@ -17,6 +17,7 @@ class Setting:
         help: what it sets, then the details; `--help` shows the part before the first full stop,
             colon or semicolon, `--help-all` and the documentation show all of it.
         unit: the unit of a number, in the plural ("tokens", "minutes"), or "".
+        short_flag: its one-letter flag ("-s"), or "".
         metavar: the placeholder of a text in `--help` ("FILE"); it replaces a list of choices.
         zero: the word for 0 ("auto") if 0 has a special meaning.
         choices: the permitted values of a text setting, or a table with these keys; empty = any.
@@ -32,6 +33,7 @@ class Setting:
 
     help: str
     unit: str = ""
+    short_flag: str = ""
     metavar: str = ""
     zero: str = ""
     choices: Collection[str] = ()

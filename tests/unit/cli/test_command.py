@@ -1,7 +1,7 @@
 import click
 from click.testing import CliRunner
 
-from nmtkit_cli.command import Command, Session, at_least_one, given_one
+from nmtkit_cli.command import Command, at_least_one, given_one
 from tests.messages import refuses
 
 EXAMPLES = """\
@@ -27,13 +27,6 @@ def test_help_lists_own_options_first_then_verbatim_examples() -> None:
     places = [text.index(part) for part in [*parts, "Examples:"]]
     assert places == sorted(places)
     assert text.endswith("Examples:\n  probe | tail \\\n      --lines 1\n\n  # another\n")
-
-
-def test_debug_is_remembered_for_the_error_handler() -> None:
-    for arguments, is_shown in ((["--debug"], True), ([], False)):
-        session = Session()
-        probe().make_context("probe", arguments, obj=session)
-        assert session.shows_tracebacks is is_shown
 
 
 def test_a_count_is_at_least_one_or_not_given() -> None:

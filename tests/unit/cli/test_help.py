@@ -100,7 +100,7 @@ def test_help_all_shows_every_flag_and_completion_offers_it(name: str) -> None:
 
 
 def test_help_all_lists_own_options_then_topics_then_verbatim_examples() -> None:
-    @recipe_command("probe", ScoreRecipe, {}, "probe | tail \\\n    --lines 1\n\n# another")
+    @recipe_command("probe", ScoreRecipe, "probe | tail \\\n    --lines 1\n\n# another")
     @click.option("--own", help="Its own.")
     def command(recipe: ScoreRecipe, own: str) -> None:
         """Probe."""

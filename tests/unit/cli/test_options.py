@@ -29,8 +29,8 @@ from tests.messages import refuses
 def probe(taken: list[TrainRecipe]) -> Command:
     """Return a command that appends its recipe to a list."""
 
-    @recipe_command("probe", TrainRecipe, {"seed": "-x"}, "probe data")
-    @click.argument("data", metavar="DATA", required=False)
+    @recipe_command("probe", TrainRecipe, "probe data")
+    @click.argument("data", metavar="DATA")
     def command(recipe: TrainRecipe, data: str) -> None:
         """Probe."""
         assert data == "data"
@@ -174,7 +174,7 @@ def test_switches_turn_settings_on_and_off() -> None:
 def test_a_setting_without_effect_is_an_error_as_a_flag_and_a_warning_in_a_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    @recipe_command("probe", TrainRecipe, {}, "")
+    @recipe_command("probe", TrainRecipe, "")
     def command(recipe: TrainRecipe) -> None:
         """Probe."""
         refuse_idle_settings(recipe, ("model", "seed", "checkpoints"), "here", ("dropout",))
@@ -190,23 +190,20 @@ def test_a_setting_without_effect_is_an_error_as_a_flag_and_a_warning_in_a_file(
     assert capsys.readouterr().err == ""
 
 
-def test_a_short_flag_is_the_long_one() -> None:
-    assert recipe_for("-x", "7").seed.seed == 7
-
-
-def test_a_repeated_flag_is_a_list() -> None:
+def test_a_repeated_flag_is_a_list_and_a_short_one_is_the_long_one() -> None:
     taken: list[PreprocessRecipe] = []
 
-    @recipe_command("probe", PreprocessRecipe, {}, "")
+    @recipe_command("probe", PreprocessRecipe, "")
     def command(recipe: PreprocessRecipe) -> None:
         """Probe."""
         taken.append(recipe)
 
-    languages = ["--source-lang", "en", "--target-lang", "de"]
+    languages = ["-s", "en", "--target-lang", "de"]
     command.main(
         ["--train", "a", "--train", "b", "--valid", "v", *languages], standalone_mode=False
     )
     assert taken[0].corpus.train == ("a", "b")
+    assert taken[0].corpus.source_lang == "en"
 
 
 def test_one_error_has_the_wrong_values_of_all_flags() -> None:
