@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from tests.thoroughness import IS_THOROUGH, SEED, sample
+from tests.thoroughness import IS_THOROUGH, SAMPLED_FOLDERS, SEED, sample
 
 if TYPE_CHECKING:
     from nmtkit.data.binary import Dataset
@@ -33,16 +33,20 @@ for _name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Select the cases of this run; see tests/thoroughness.py."""
-    tests: dict[str, list[pytest.Item]] = {}
+    groups: dict[tuple[str, int], list[pytest.Item]] = {}
     for item in items:
+        folder = item.path.relative_to(config.rootpath / "tests").parts[0]
+        if folder in SAMPLED_FOLDERS and not any(item.iter_markers("sampled")):
+            assert item.parent is not None
+            item.parent.add_marker(pytest.mark.sampled(every=SAMPLED_FOLDERS[folder]))
+        node, mark = next(item.iter_markers_with_node("sampled"), (item, None))
+        every = 1 if mark is None else mark.kwargs.get("every", 1)
         if IS_THOROUGH or item.get_closest_marker("thorough") is None:
-            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    # A test that is named runs with all its cases.
-    named = tuple(argument for argument in config.args if "::" in argument)
+            groups.setdefault((node.nodeid.partition("[")[0], every), []).append(item)
+    # A file or a test that is named runs with all its cases.
+    named = tuple(argument for argument in config.args if ".py" in argument)
     selected = {item for item in items if named and item.nodeid.startswith(named)}
-    for name, cases in tests.items():
-        sampled = cases[0].get_closest_marker("sampled")
-        every = 1 if sampled is None else sampled.kwargs.get("every", 1)
+    for (name, every), cases in groups.items():
         selected.update(sample(cases, every, name))
     config.hook.pytest_deselected(items=[item for item in items if item not in selected])
     items[:] = [item for item in items if item in selected]

@@ -16,7 +16,7 @@ def unmarked_samples(source: Source) -> Iterator[str]:
         return
     for function in functions(source.tree):
         calls = (node for node in ast.walk(function) if isinstance(node, ast.Call))
-        marks = {ast.unparse(one) for one in function.decorator_list}
+        marks = " ".join(ast.unparse(one) for one in function.decorator_list)
         is_sampled = "sample" in {ast.unparse(call.func) for call in calls}
         if is_sampled and "pytest.mark.sampled" not in marks:
             yield f"{source.path}:{function.lineno}: {function.name}"

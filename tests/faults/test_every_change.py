@@ -11,7 +11,7 @@ from tests.faults.scenarios import SCENARIOS, Scenario, everything_in
 from tests.thoroughness import sample
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("mode", ["kill", "enospc"])
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
 def test_it_leaves_the_old_or_the_new_and_the_next_try_ends_well(

@@ -96,7 +96,7 @@ def outcome(folder: Path, name: str, stderr: int | None) -> tuple[int, bytes, li
     return done.returncode, done.stdout, sorted(contents(out)), done.stderr
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_ends_as_with_a_good_one(name: str, folder: Path) -> None:
     *expected, messages = outcome(folder, name, None)

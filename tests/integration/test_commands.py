@@ -84,6 +84,7 @@ def test_a_training_state_of_other_fields_is_read_or_named(folder: Path, run: Pa
             refused(done, code, f'{state.with_suffix("")} "update"; restore')
 
 
+@pytest.mark.sampled(every=1)
 def test_from_text_to_a_score(folder: Path, run: Path) -> None:
     done = nmtkit_in_text("average-checkpoints", run, "--last", 3, "--out", folder / "model")
     assert done.returncode == 0, done.stderr

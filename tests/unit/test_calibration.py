@@ -23,6 +23,8 @@ from tests.messages import refused
 from tests.tiny import WORDS, tiny_codec, tiny_model, write_lines
 from tests.trees import parser_codec
 
+pytestmark = pytest.mark.sampled(every=3)
+
 FILES = ("--source", "dev.en", "--reference", "dev.de")
 NUM_LINES = 120
 BEGUN: dict[str, Json] = {

@@ -99,6 +99,7 @@ def test_a_clean_text_has_no_finding() -> None:
     assert found_in([]) == []
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("share", [0.01, 0.1, 1.0])
 @pytest.mark.parametrize("check", DAMAGES)
 def test_damage_is_found_with_its_share_and_lines(check: str, share: float) -> None:

@@ -49,6 +49,7 @@ def test_scores_are_log_softmax_at_each_token_of_a_sentence_alone() -> None:
             assert score == pytest.approx(expected, abs=TOLERANCE)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("batch_tokens", [1, 17, 100, 10_000])
 def test_a_score_depends_on_no_other_pair(batch_tokens: int) -> None:
     model, pairs = tiny_model(tiny_codec()), random_pairs(40)
@@ -60,6 +61,7 @@ def test_a_score_depends_on_no_other_pair(batch_tokens: int) -> None:
         assert other == pytest.approx(alone, abs=TOLERANCE)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("num_models", [1, 3])
 @pytest.mark.parametrize("batch_tokens", [1, 100, 10_000])
 def test_attention_is_the_mean_of_models_and_depends_on_no_other_pair(

@@ -42,6 +42,7 @@ def answers(
     return answers_to(Translator(models, CODEC, recipe, print, chosen), REQUESTS)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("is_prepared", [False, True])
 @pytest.mark.parametrize("num_models", [1, 2])
 def test_a_shortlist_of_all_of_the_vocabulary_changes_nothing(

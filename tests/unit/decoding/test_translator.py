@@ -68,6 +68,7 @@ def test_each_line_has_its_own_translation_in_its_place() -> None:
     assert len(set(together)) > 40  # so that a wrong order would be seen
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     "config",
     [

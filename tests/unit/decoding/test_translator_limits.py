@@ -15,6 +15,8 @@ from tests.doubles import watch_embedding
 from tests.tiny import tiny_codec, tiny_model
 from tests.translating import answers_to, translate
 
+pytestmark = pytest.mark.sampled(every=3)
+
 
 def translator(recipe: TranslateRecipe, lengths: list[tuple[int, ...]] | None = None) -> Translator:
     """Make a tiny translator; a list takes the lengths of the sources of each batch."""

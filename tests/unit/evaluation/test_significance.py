@@ -208,6 +208,7 @@ def test_figures_equal_those_of_the_sacrebleu_command(tmp_path: Path, test: str)
 OTHER = [line.replace("very", "too") if n % 4 else line for n, line in enumerate(GOOD)]
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("metric", [*metrics_of("text"), "brackets"])
 @pytest.mark.parametrize("systems", [(GOOD, BAD), (GOOD, OTHER), (OTHER, BAD), (GOOD, GOOD)])
 @pytest.mark.parametrize("seed", ["12345", "7"])

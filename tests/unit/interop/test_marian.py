@@ -51,7 +51,7 @@ WITHOUT_EFFECT = {
 """Settings that change no translation in the other library."""
 
 
-@pytest.mark.sampled(every=4)
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("make_codec", [shared_codec, separate_codec])
 @pytest.mark.parametrize("settings", [{}, *({name: CARRIED[name]} for name in CARRIED)], ids=str)
 def test_a_model_that_was_written_is_read_back(

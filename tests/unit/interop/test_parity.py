@@ -128,6 +128,7 @@ def test_the_tolerance_grows_with_the_length_of_a_pair() -> None:
         check_parity(loaded, peer_that_adds(1.3 * TOLERANCE * parts, -1), OUT)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("difference", [2 * TOLERANCE, -2 * TOLERANCE, math.nan, -math.inf])
 @pytest.mark.parametrize("place", [0, 37])
 def test_another_score_is_refused(difference: float, place: int) -> None:

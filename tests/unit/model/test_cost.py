@@ -136,7 +136,7 @@ CHUNK = 233
 """Tokens whose logits exist at the same time; the larger batches have several chunks."""
 
 
-@pytest.mark.sampled(every=4)
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("checkpointing", [False, True], ids=["kept", "recomputed"])
 @pytest.mark.parametrize("num_tokens", [60, 800], ids=["few tokens", "many tokens"])
 @pytest.mark.parametrize("size", [200, 3000], ids=["few entries", "many entries"])

@@ -153,7 +153,7 @@ def test_two_reorders_equal_their_composition(
     once.step()
 
 
-@pytest.mark.sampled(every=4)
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("width", [1, 2, 5])
 @pytest.mark.parametrize("window", [0, 1, 9, ENTRY_BLOCK + 5])
 @pytest.mark.parametrize("parent", [0, -1], ids=["one ancestor", "no reorder"])

@@ -53,6 +53,7 @@ def logits_of(model: Transformer, sources: list[list[int]], targets: list[list[i
     return model.logits(hidden)
 
 
+@pytest.mark.sampled(every=3)
 @shapes
 @pytest.mark.parametrize("dtype", [None, torch.float32])
 def test_narrowed_logits_equal_full_logits(config: ModelConfig, dtype: torch.dtype | None) -> None:
@@ -96,6 +97,7 @@ def assert_steps_equal_decode(
             torch.testing.assert_close(logits[sentence, row], expected, rtol=0.0, atol=1e-12)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("name", SHAPES.keys())
 @settings(max_examples=8)
 @given(st.data())

@@ -181,8 +181,8 @@ def test_deep_trees_are_restored(linearization: str) -> None:
         assert restore(tokens[:-5_000], ["word"], linearization) == tree
 
 
+@pytest.mark.sampled(every=3)
 @needs_data
-@pytest.mark.sampled
 @pytest.mark.parametrize("path", TREE_FILES, ids=identifier)
 @in_each_linearization
 def test_the_trees_of_the_test_data_are_restored(linearization: str, path: Path) -> None:

@@ -22,6 +22,8 @@ from tests.tiny import WORDS, never_warn, tiny_codec, tiny_model
 from tests.translating import answers_to, translate
 from tests.trees import chain_of, parser_codec
 
+pytestmark = pytest.mark.sampled(every=3)
+
 CODEC, IN_ORDER = parser_codec(), parser_codec(linearization="in-order")
 in_each_linearization = pytest.mark.parametrize("codec", [CODEC, IN_ORDER])
 LINES = [

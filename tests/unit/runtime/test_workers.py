@@ -16,6 +16,8 @@ from nmtkit.runtime.workers import Worker, _start, ended_early
 from nmtkit.signals import STOP_SIGNALS
 from tests.messages import refuses
 
+pytestmark = pytest.mark.sampled(every=3)
+
 DEADLINE_S = 60
 DO_WITHOUT = ended_early("do without")
 

@@ -34,6 +34,8 @@ from tests.messages import refuses
 from tests.tiny import tiny_codec, tiny_model, write_lines
 from tests.translating import answers_to
 
+pytestmark = pytest.mark.sampled(every=3)
+
 ALL = ConstraintsConfig(placeholders=",".join(PLACEHOLDERS))
 XML = ConstraintsConfig(markup="xml", placeholders=",".join(PLACEHOLDERS))
 KEPT = (

@@ -111,6 +111,7 @@ def test_a_wide_search_finds_all_translations_with_the_marks(seed: int) -> None:
             assert one.score == pytest.approx(expected[one.ids], abs=1e-5)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("beam", [1, 2, 4])
 @pytest.mark.parametrize("bias", [-20.0, 0.0, 20.0])
 def test_every_translation_has_the_marks_however_probable_they_are(beam: int, bias: float) -> None:

@@ -180,6 +180,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_reading_takes_linear_time_for(name: str) -> None:
     # Quadratic time would be minutes; the time limit of the tests is the assertion.

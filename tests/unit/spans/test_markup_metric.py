@@ -311,6 +311,7 @@ def test_a_mistake_in_the_reference_and_a_missing_translation_are_warnings() -> 
     assert second.startswith("hypotheses:2: 1 line has no translation")
 
 
+@pytest.mark.sampled(every=3)
 @needs_data
 @pytest.mark.parametrize(("language", "num_lines"), [("de", 520), ("ja", 489)])
 def test_real_translations_have_the_structure_of_their_source(

@@ -40,7 +40,7 @@ def different(lines: Iterator[str], expected: list[str]) -> int:
     return sum(one != other for one, other in zip(lines, expected, strict=True))
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=3)
 @needs_data
 @pytest.mark.parametrize("lang", languages())
 def test_flores_equals_moses_except_known_differences(lang: str) -> None:

@@ -116,6 +116,7 @@ def test_products_are_computed_in_low_precision() -> None:
     assert seen == [torch.bfloat16]
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("checkpointing", [False, True])
 def test_weights_that_are_rounded_together_give_the_same_gradients_to_the_bit(

@@ -169,6 +169,7 @@ def gradients(model: Transformer, batch: Batch) -> dict[str, torch.Tensor | None
     return {name: p.grad for name, p in model.named_parameters()}
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("part", modules(model_of()))
 @pytest.mark.parametrize("is_tied", [False, True])
 @pytest.mark.parametrize("activation_checkpointing", [False, True])
@@ -211,6 +212,7 @@ def weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     return {name: p.detach().clone() for name, p in model.named_parameters()}
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     "parts",
     [

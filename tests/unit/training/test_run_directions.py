@@ -26,6 +26,8 @@ from tests.messages import refuses
 from tests.tiny import never_warn, prepared, tiny_directions, tiny_train_recipe
 from tests.training import logged
 
+pytestmark = pytest.mark.sampled(every=3)
+
 DIRECTIONS = ("en-de", "en-nl", "nl-en")
 TEXTS = ("train", "valid")
 

@@ -17,6 +17,8 @@ from nmtkit.training.validation import ShowProgress, Validation, Validator
 from tests.snapshots import read_tensors
 from tests.tiny import tiny_train_recipe
 
+pytestmark = pytest.mark.sampled(every=3)
+
 CPU = torch.device("cpu")
 # What the validations of a run say, one after every update; by nll the third is the best of the
 # first four, by BLEU the first.

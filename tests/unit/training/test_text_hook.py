@@ -302,6 +302,7 @@ def test_modifiers_are_drawn_independently_with_their_probabilities(
     assert ((found - expected) ** 2 / expected).sum() < 24.3
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("num_ranks", [1, 2, 3])
 @pytest.mark.parametrize("num_micro_batches", [1, 6])
 def test_ranks_and_micro_batches_share_the_lines_of_an_update(

@@ -23,6 +23,8 @@ from tests.tiny import (
 from tests.unit.data.test_prepare import write_pairs
 from tests.unit.training.test_text_hook import SAMPLED, SCRIPTS, TAG, every, text_of
 
+pytestmark = pytest.mark.sampled(every=3)
+
 SENTENCES = {
     "en": ("The small house isn't here.", "It rains!"),
     "de": ("Das kleine Haus ist nicht da.", "Es regnet!"),

@@ -34,6 +34,8 @@ from tests.tiny import (
 )
 from tests.training import assert_same_tensors, last_model, logged, with_updates
 
+pytestmark = pytest.mark.sampled(every=3)
+
 NUM_UPDATES = 9
 
 

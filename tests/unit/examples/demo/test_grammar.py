@@ -46,6 +46,7 @@ def one_word_per_class(number: int) -> Lexicon:
     )
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("number", range(10))
 def test_a_clause_in_german_is_a_function_of_the_clause_in_english(number: int) -> None:
     lexicon = one_word_per_class(number)
