@@ -4,7 +4,7 @@ All figures are computed from a recipe and the size of the shared vocabulary.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,19 +41,6 @@ BYTES_TO_TRAIN = (2 + NUM_MOMENTS) * FLOAT32_BYTES
 
 
 @dataclass(frozen=True)
-class PrecisionMemory:
-    """The memory of training in one precision.
-
-    Attributes:
-        kept: in general.
-        recomputed: with --activation-checkpointing.
-    """
-
-    kept: TrainingMemory
-    recomputed: TrainingMemory
-
-
-@dataclass(frozen=True)
 class ModelSummary:
     """The summary of a model.
 
@@ -62,7 +49,8 @@ class ModelSummary:
         vocab_size: size of the vocabulary.
         parameters: numbers of parameters by part.
         source_operations, target_operations: of a forward pass, per token of that side.
-        memory: estimated, by the precision of matrix products.
+        memory: estimated, by the precision of matrix products: "kept" in general, and "recomputed"
+            with --activation-checkpointing.
     """
 
     recipe: TrainRecipe
@@ -70,7 +58,7 @@ class ModelSummary:
     parameters: Parameters
     source_operations: float
     target_operations: float
-    memory: dict[str, PrecisionMemory]
+    memory: Mapping[str, Mapping[str, TrainingMemory]]
 
     @property
     def checkpoint_bytes(self) -> int:
@@ -99,12 +87,12 @@ class ModelSummary:
             "state_bytes": self.state_bytes,
             "bytes_to_train": BYTES_TO_TRAIN * self.parameters.total,
             "bytes_per_token": {
-                name: {"kept": one.kept.per_token, "recomputed": one.recomputed.per_token}
-                for name, one in self.memory.items()
+                precision: {name: one.per_token for name, one in memory.items()}
+                for precision, memory in self.memory.items()
             },
             "largest_update_tokens": {
-                name: {"kept": _largest(one.kept), "recomputed": _largest(one.recomputed)}
-                for name, one in self.memory.items()
+                precision: {name: _largest(one) for name, one in memory.items()}
+                for precision, memory in self.memory.items()
             },
         }
 
@@ -133,9 +121,9 @@ class ModelSummary:
             f"{prefixed(BYTES_TO_TRAIN * part.total)}B for weights, gradients and Adam's moments",
         )
         for precision, memory in self.memory.items():
-            yield aligned(f"  {precision}", _described(memory.kept))
-            with_checkpointing = f"{_described(memory.recomputed)}, with --activation-checkpointing"
-            yield aligned("  recomputed", with_checkpointing)
+            yield aligned(f"  {precision}", _described(memory["kept"]))
+            recomputed = _described(memory["recomputed"])
+            yield aligned("  recomputed", f"{recomputed}, with --activation-checkpointing")
 
     def _operation_lines(self) -> Iterator[str]:
         yield aligned("operations", f"matrix products, with {SENTENCE_TOKENS} tokens per sentence")
@@ -211,8 +199,18 @@ def summarize_model(recipe: TrainRecipe, vocab_size: int) -> ModelSummary:
         source_operations=operations(model, vocab_size, Workload(1, 0, length, length)),
         target_operations=operations(model, vocab_size, Workload(0, 1, length, length)),
         memory={
-            name: _memory(model, parameters, vocab_size, size)
-            for name, size in (("float32", FLOAT32_BYTES), ("bfloat16", BFLOAT16_BYTES))
+            precision: {
+                name: training_memory(
+                    model,
+                    parameters,
+                    vocab_size,
+                    size,
+                    is_recomputed,
+                    chunk_size(vocab_size, "cuda"),
+                )
+                for name, is_recomputed in (("kept", False), ("recomputed", True))
+            }
+            for precision, size in (("float32", FLOAT32_BYTES), ("bfloat16", BFLOAT16_BYTES))
         },
     )
 
@@ -220,23 +218,6 @@ def summarize_model(recipe: TrainRecipe, vocab_size: int) -> ModelSummary:
 def aligned(name: str, value: str) -> str:
     """Return a line of a summary: a name and its value, which begins at a fixed column."""
     return f"{name:<14} {value}"
-
-
-def _memory(
-    model: ModelConfig, parameters: Parameters, vocab_size: int, product_bytes: int
-) -> PrecisionMemory:
-    kept, recomputed = (
-        training_memory(
-            model,
-            parameters,
-            vocab_size,
-            product_bytes,
-            activation_checkpointing,
-            chunk_size(vocab_size, "cuda"),
-        )
-        for activation_checkpointing in (False, True)
-    )
-    return PrecisionMemory(kept, recomputed)
 
 
 def _largest(memory: TrainingMemory) -> dict[int, int]:

@@ -74,7 +74,7 @@ def test_json_has_the_figures_of_the_lines_unrounded() -> None:
 
 def test_the_largest_update_is_rounded_to_two_digits() -> None:
     found = of_preset("big")
-    tokens = found.memory["float32"].kept.largest_update(24e9)
+    tokens = found.memory["float32"]["kept"].largest_update(24e9)
     assert 10_000 < tokens < 100_000
     assert f"; updates of at most {tokens // 1000},000 in 24 GB, " in values_of(found)["float32"]
 
