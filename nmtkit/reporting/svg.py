@@ -6,18 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
-from unicodedata import combining, east_asian_width
 
 PAPER, INK, MUTED = "#ffffff", "#1c2024", "#5b646e"
 """The background of pictures, their text, and their captions."""
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Source: XML 1.0, section 2.2."""
-
-
-def columns(text: str) -> int:
-    """Estimate the width of a text in letters; the reader's font is unknown."""
-    return sum(map(_width, text))
 
 
 def xml_text(text: str) -> str:
@@ -28,12 +22,6 @@ def xml_text(text: str) -> str:
 def visible_text(text: str) -> str:
     """Replace characters that XML cannot hold by U+FFFD."""
     return _NOT_IN_XML.sub("\ufffd", text)
-
-
-def _width(character: str) -> int:
-    if combining(character):
-        return 0
-    return 2 if east_asian_width(character) in "WF" else 1
 
 
 _MARGIN = 0.04

@@ -10,8 +10,9 @@ colour-blind readers can distinguish them. The legend also numbers the heads.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from unicodedata import combining, east_asian_width
 
 from torch import Tensor
 
@@ -21,7 +22,7 @@ from nmtkit.config.training import AligningAttention, aligning_layer
 from nmtkit.errors import ConfigError
 from nmtkit.reporting.attention.sentences import AttentionMap, Sentence
 from nmtkit.reporting.svg import INK, MUTED, PAPER, xml_text
-from nmtkit.reporting.svg import columns as columns_of
+from nmtkit.units import counted
 
 _SIDES = {
     "encoder": ("source", "source"),
@@ -57,11 +58,6 @@ class Selection:
     word: int | None
 
     @property
-    def sides(self) -> tuple[str, str]:
-        """The sentences of the rows and of the columns: "source" or "target"."""
-        return _SIDES[self.kind]
-
-    @property
     def title(self) -> str:
         """The caption: kind of attention, layer and heads."""
         numbers = ", ".join(map(str, self.heads))
@@ -85,7 +81,7 @@ def select(sentence: Sentence, config: SelectionConfig) -> Selection:
     layer = config.layer or default.layer + 1
     if layer > num_layers:
         raise ConfigError(
-            f"layer ({layer}): {attention.kind} attention has {_counted(num_layers, 'layer')}; "
+            f"layer ({layer}): {attention.kind} attention has {counted(num_layers, 'layers')}; "
             f"give 1 to {num_layers} [selection.layer]"
         )
     given = {int(head) for head in config.heads.split(",") if head}
@@ -94,7 +90,7 @@ def select(sentence: Sentence, config: SelectionConfig) -> Selection:
     heads = tuple(sorted(given)) or tuple(range(1, num_heads + 1))
     if heads[-1] > num_heads:
         raise ConfigError(
-            f"heads ({heads[-1]}): the model has {_counted(num_heads, 'head')}; give numbers "
+            f"heads ({heads[-1]}): the model has {counted(num_heads, 'heads')}; give numbers "
             f"from 1 to {num_heads} [selection.heads]"
         )
     is_joined = config.join_subwords
@@ -151,10 +147,6 @@ def _row_index(word: str, rows: Sequence[str]) -> int | None:
     )
 
 
-def _counted(number: int, unit: str) -> str:
-    return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
-
-
 # Pixels.
 _LARGEST_ROW, _SMALLEST_ROW, _LONGEST_SIDE = 22, 12, 720
 _LARGEST_FONT = 15
@@ -175,6 +167,8 @@ _SWATCH = 30
 """The width of a head's number in the legend."""
 _NUM_SHADES, _SHADE = 20, 6
 """The number of squares of a scale of weights, and their side."""
+_SCALE_LABEL = _SHADE * _NUM_SHADES + 5 * _GAP
+"""The distance of a scale's label from the scale's beginning."""
 
 _MIN_WEIGHT, _MIN_WEIGHT_OF_WORD = 0.02, 0.005
 """Smaller weights are not drawn; the second is for the lines of one word."""
@@ -198,7 +192,7 @@ _STYLE = (
 
 @dataclass(frozen=True)
 class Frame:
-    """A drawing without its weights: the words, and the place of the weights.
+    """A drawing without its weights, whose colour is that of the drawing: `currentColor`.
 
     Attributes:
         size: the height of a row; in a matrix, the width of a column, too.
@@ -215,15 +209,6 @@ class Frame:
     height: float
     elements: Sequence[str]
 
-    def svg(self, attributes: str, width: float, elements: Sequence[str]) -> str:
-        """Return elements as an SVG element of the height of the frame."""
-        size = f'width="{width:.0f}" height="{self.height:.0f}"'
-        opening = (
-            f'<svg {attributes} {size} viewBox="0 0 {width:.0f} {self.height:.0f}" '
-            f'font-size="{_font(self.size)}">'
-        )
-        return "\n".join([opening, *elements, "</svg>"]) + "\n"
-
 
 def draw(selection: Selection, drawing: str) -> str:
     """Return an SVG file.
@@ -232,30 +217,37 @@ def draw(selection: Selection, drawing: str) -> str:
         selection: what to draw.
         drawing: "lines" or "matrix".
     """
-    kind, rows, columns = selection.kind, selection.rows, selection.columns
     heads = selection.heads
-    elements: list[str] = []
-    end_of_legend = 0
+    legend: list[str] = []
     if drawing == "matrix":
-        ink = color_of(heads[0]) if len(heads) == 1 else color_of(1)
         label = "weight" if len(heads) == 1 else f"mean weight of {len(heads)} heads"
-        frame = _matrix(kind, rows, columns, _CAPTION, ink, label)
-        elements += _squares(selection.weights.mean(0), frame, ink)
+        frame = _matrix(selection.kind, selection.rows, selection.columns, label)
+        weights = [*_squares(selection.weights.mean(0), frame)]
     else:
-        elements += _legend(heads)
-        frame = _lines(kind, rows, columns, _CAPTION + _LEGEND * bool(elements), selection.word)
-        elements += [_head(selection, index, frame) for index in range(len(heads))]
-        end_of_legend = 2 * _GAP + _SWATCH * len(heads)
-    width = max(frame.width, end_of_legend, _GAP + _caption_width(selection.title))
+        legend = [*_legend(heads)]
+        frame = _lines(selection.kind, selection.rows, selection.columns, selection.word)
+        weights = [_head(selection, index, frame) for index in range(len(heads))]
+    top = _CAPTION + _LEGEND * bool(legend)
+    width = max(
+        frame.width,
+        2 * _GAP + _SWATCH * len(heads) if legend else 0,
+        _GAP + _caption_width(selection.title),
+    )
     title = xml_text(selection.title)
-    heading = [
+    elements = [
         f"<title>{title}</title>",
         f"<style>{_STYLE}</style>",
-        f'<rect width="{width:.0f}" height="{frame.height:.0f}" fill="{PAPER}"/>',
+        f'<rect width="{width:.0f}" height="{top + frame.height:.0f}" fill="{PAPER}"/>',
         _caption(_GAP, 18, "start", title),
+        *legend,
+        f'<g fill="currentColor" transform="translate(0,{top})">',
+        *weights,
+        *frame.elements,
+        "</g>",
     ]
-    attributes = 'xmlns="http://www.w3.org/2000/svg" role="img"'
-    return frame.svg(attributes, width, [*heading, *elements, *frame.elements])
+    color = color_of(heads[0] if len(heads) == 1 else 1)
+    attributes = f'xmlns="http://www.w3.org/2000/svg" role="img" color="{color}"'
+    return _svg(attributes, frame.size, (width, top + frame.height), elements)
 
 
 def without_weights(drawing: str, kind: str, rows: Sequence[str], columns: Sequence[str]) -> str:
@@ -267,14 +259,21 @@ def without_weights(drawing: str, kind: str, rows: Sequence[str], columns: Seque
         rows, columns: the words that attend, and that are attended to.
     """
     if drawing == "matrix":
-        frame = _matrix(kind, rows, columns, 0, "currentColor", "weight")
+        frame = _matrix(kind, rows, columns, "weight")
     else:
-        frame = _lines(kind, rows, columns, 0, None)
+        frame = _lines(kind, rows, columns, None)
     place = f'data-size="{frame.size}" data-left="{frame.left}" data-right="{frame.right}"'
     attributes = f'class="{drawing}" {place} data-top="{frame.top}"'
-    return frame.svg(
-        attributes, frame.width, ['<g class="weights" fill="currentColor"/>', *frame.elements]
-    )
+    elements = ['<g class="weights" fill="currentColor"/>', *frame.elements]
+    return _svg(attributes, frame.size, (frame.width, frame.height), elements)
+
+
+def _svg(attributes: str, size: int, area: tuple[float, float], elements: Sequence[str]) -> str:
+    """Return an SVG element with the font of rows of a height."""
+    width, height = (f"{side:.0f}" for side in area)
+    place = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+    opening = f'<svg {attributes} {place} font-size="{_font(size)}">'
+    return "\n".join([opening, *elements, "</svg>"]) + "\n"
 
 
 def color_of(head: int) -> str:
@@ -295,17 +294,14 @@ def color_variables() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _lines(
-    kind: str, rows: Sequence[str], columns: Sequence[str], heading: float, chosen: int | None
-) -> Frame:
-    """Return the frame of lines between two columns of words, below a heading."""
+def _lines(kind: str, rows: Sequence[str], columns: Sequence[str], chosen: int | None) -> Frame:
+    """Return the frame of lines between two columns of words."""
     size = _row_size(rows, columns)
-    top = heading + _HEADING
     names = _SIDES[kind]
     left = _GAP + max(_width(rows, size), _caption_width(names[0]))
     right = left + 2 * _GAP + _LINES_WIDTH
     sides = [
-        _caption(place, heading + _HEADING / 2 + 5, anchor, text)
+        _caption(place, _HEADING / 2 + 5, anchor, text)
         for place, anchor, text in (
             (left, "end", names[0]),
             ((left + right) / 2, "middle", "attends to \u2192"),
@@ -313,16 +309,16 @@ def _lines(
         )
     ]
     words = [
-        *_column("row", rows, left, top, size, chosen),
-        *_column("column", columns, right, top, size, None),
+        *_column("row", rows, left, _HEADING, size, chosen),
+        *_column("column", columns, right, _HEADING, size, None),
     ]
     return Frame(
         size,
         left + _GAP,
         right - _GAP,
-        top,
+        _HEADING,
         right + max(_width(columns, size), _caption_width(names[1])) + _GAP,
-        top + size * max(len(rows), len(columns)) + _GAP,
+        _HEADING + size * max(len(rows), len(columns)) + _GAP,
         [*sides, *words],
     )
 
@@ -384,68 +380,62 @@ def _legend(heads: Sequence[int]) -> Iterator[str]:
         )
 
 
-def _matrix(
-    kind: str, rows: Sequence[str], columns: Sequence[str], heading: float, ink: str, label: str
-) -> Frame:
-    """Return the frame of a matrix, below a heading, with a scale in a colour with a label."""
+def _matrix(kind: str, rows: Sequence[str], columns: Sequence[str], label: str) -> Frame:
+    """Return the frame of a matrix, with a scale of weights that has a label."""
     size = _row_size(rows, columns)
     left = _HEADING + 2 * _GAP + _width(rows, size)
-    top = heading + _HEADING + 2 * _GAP + _width(columns, size)
+    top = _HEADING + 2 * _GAP + _width(columns, size)
     right, bottom = left + size * len(columns), top + size * len(rows)
-    middle = _font(size) / 3
-    names = [
-        *_column("row", rows, left - _GAP, top, size, None),
-        *(
-            f'<text transform="translate({left + size * (index + 0.5) + middle:.1f},'
-            f'{top - _GAP:.1f}) rotate(-90)" data-column="{index}">{_word(word)}</text>'
-            for index, word in enumerate(columns)
-        ),
-    ]
-    frame = (
-        f'<rect class="frame" x="{left}" y="{top}" width="{right - left}" '
-        f'height="{bottom - top}" fill="none"/>'
-    )
     attends = f"\u2190 {_SIDES[kind][0]} (attends)"
     attended = f"{_SIDES[kind][1]} (attended to) \u2192"
-    sides = [
-        f'<g transform="translate({_GAP + 10},{top}) rotate(-90)">'
-        f"{_caption(0, 0, 'end', attends)}</g>",
-        _caption(left, heading + 15, "start", attended),
+    elements = [
+        f'<rect class="frame" x="{left}" y="{top}" width="{right - left}" '
+        f'height="{bottom - top}" fill="none"/>',
+        *_scale(left, bottom + _GAP, label),
+        *_upright(_GAP + 10, top, [_caption(0, 0, "end", attends)]),
+        _caption(left, 15, "start", attended),
+        *_column("row", rows, left - _GAP, top, size, None),
+        *_upright(left, top - _GAP, _column("column", columns, 0, 0, size, None)),
     ]
-    end, scale = _scale(left, bottom + _GAP, ink, label)
     # The margin is for the name of the last column.
-    width = max(right + 2 * _GAP, end + _GAP, left + _caption_width(attended))
-    bottom = max(bottom, top + _caption_width(attends))
-    height = bottom + _HEADING + 2 * _GAP
-    return Frame(size, left, right, top, width, height, [frame, scale, *sides, *names])
+    width = max(
+        right + 2 * _GAP,
+        left + _SCALE_LABEL + _caption_width(label) + _GAP,
+        left + _caption_width(attended),
+    )
+    height = max(bottom, top + _caption_width(attends)) + _HEADING + 2 * _GAP
+    return Frame(size, left, right, top, width, height, elements)
 
 
-def _squares(weights: Tensor, frame: Frame, ink: str) -> Iterator[str]:
+def _upright(x: float, y: float, elements: Iterable[str]) -> Iterator[str]:
+    """Yield elements that are turned, so that texts are read from below."""
+    yield f'<g transform="translate({x},{y}) rotate(-90)">'
+    yield from elements
+    yield "</g>"
+
+
+def _squares(weights: Tensor, frame: Frame) -> Iterator[str]:
     """Yield a square per pair of words."""
     for row, column in (weights >= _MIN_WEIGHT).nonzero().tolist():
         x, y = frame.left + frame.size * column, frame.top + frame.size * row
         yield (
-            f'<rect x="{x}" y="{y}" width="{frame.size}" height="{frame.size}" fill="{ink}" '
+            f'<rect x="{x}" y="{y}" width="{frame.size}" height="{frame.size}" '
             f'fill-opacity="{_darkness(weights[row, column].item()):.2f}"/>'
         )
 
 
-def _scale(left: float, top: float, ink: str, label: str) -> tuple[float, str]:
-    """Draw the scale of weights from 0 to 1; return its right end and its element."""
-    start = left + 2 * _GAP
-    end = start + _SHADE * _NUM_SHADES
-    shades = [
-        f'<rect x="{start + _SHADE * shade}" y="{top + 6}" width="{_SHADE}" height="12" '
-        f'fill-opacity="{_darkness((shade + 0.5) / _NUM_SHADES):.2f}"/>'
-        for shade in range(_NUM_SHADES)
-    ]
-    texts = [
-        _caption(left, top + 17, "start", "0"),
-        _caption(end + _GAP, top + 17, "start", "1"),
-        _caption(end + 3 * _GAP, top + 17, "start", label),
-    ]
-    element = f'<g class="scale" fill="{ink}">{"".join(shades)}</g>{"".join(texts)}'
-    return end + 3 * _GAP + _caption_width(label), element
+def _scale(left: float, top: float, label: str) -> Iterator[str]:
+    """Yield the scale of weights from 0 to 1, and its label."""
+    yield '<g class="scale" fill="currentColor">'
+    for shade in range(_NUM_SHADES):
+        x = left + 2 * _GAP + _SHADE * shade
+        yield (
+            f'<rect x="{x}" y="{top + 6}" width="{_SHADE}" height="12" '
+            f'fill-opacity="{_darkness((shade + 0.5) / _NUM_SHADES):.2f}"/>'
+        )
+    yield "</g>"
+    for x, text in ((0, "0"), (_SCALE_LABEL - 2 * _GAP, "1"), (_SCALE_LABEL, label)):
+        yield _caption(left + x, top + 17, "start", text)
 
 
 def _caption(x: float, y: float, anchor: str, text: str) -> str:
@@ -474,16 +464,20 @@ def _font(size: int) -> int:
 
 
 def _width(words: Sequence[str], size: int) -> float:
-    """Estimate the width of the widest word in rows of a height."""
-    return math.ceil(_CHARACTER * _font(size) * max(map(_letters, words)))
-
-
-def _letters(word: str) -> float:
-    """Estimate the width of a word in letters; capitals, m and w are wide."""
-    num_wide = sum(letter.isupper() or letter in "mw" for letter in word)
-    return columns_of(word) + _WIDER * num_wide
+    """Estimate the width of the widest word in rows of a height; capitals, m and w are wide."""
+    letters = (
+        _letters(word) + _WIDER * sum(letter.isupper() or letter in "mw" for letter in word)
+        for word in words
+    )
+    return math.ceil(_CHARACTER * _font(size) * max(letters))
 
 
 def _caption_width(text: str) -> float:
     """Estimate the width of a caption."""
-    return _CAPTION_CHARACTER * columns_of(text)
+    return _CAPTION_CHARACTER * _letters(text)
+
+
+def _letters(text: str) -> int:
+    """Estimate the width of a text in letters; the reader's font is unknown."""
+    base = [letter for letter in text if not combining(letter)]
+    return len(base) + sum(east_asian_width(letter) in "WF" for letter in base)

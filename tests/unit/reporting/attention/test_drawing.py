@@ -41,7 +41,7 @@ def test_a_character_that_xml_cannot_hold_is_replaced() -> None:
 
 def test_each_visible_weight_has_a_line() -> None:
     own = selection()
-    groups = drawn(own, "lines").findall(f"{SVG}g")
+    groups = drawn(own, "lines").findall(f"{SVG}g/{SVG}g")
     assert [group.get("stroke") for group in groups] == [color_of(1), color_of(2)]
     for group, weights in zip(groups, own.weights, strict=True):
         lines = group.findall(f"{SVG}path")
@@ -69,9 +69,12 @@ def test_a_selected_word_has_only_its_lines_with_marks_at_their_ends() -> None:
     own = dataclasses.replace(selection(), word=1)
     root = drawn(own, "lines")
     expected = [int((weights[1] >= SEEN_OF_WORD).sum()) for weights in own.weights]
+    heads = root.findall(f"{SVG}g/{SVG}g")
     for element in ("path", "rect"):
-        assert [len(group.findall(SVG + element)) for group in root.iter(f"{SVG}g")] == expected
-    opacities = [float(mark.get("fill-opacity", "")) for mark in root.findall(f"{SVG}g/{SVG}rect")]
+        assert [len(group.findall(SVG + element)) for group in heads] == expected
+    opacities = [
+        float(mark.get("fill-opacity", "")) for head in heads for mark in head.iter(f"{SVG}rect")
+    ]
     seen = [value for value in own.weights[:, 1].flatten().tolist() if value >= SEEN_OF_WORD]
     assert [opacity**2 for opacity in opacities] == pytest.approx(seen, abs=0.011)
     (chosen,) = (text for text in root.iter(f"{SVG}text") if text.get("class") == "chosen")
@@ -102,7 +105,7 @@ def test_the_legend_and_the_marks_of_many_heads_are_in_the_picture(num_heads: in
 def test_squares_show_the_mean_of_the_heads() -> None:
     own = selection()
     mean = own.weights.mean(0)
-    cells = drawn(own, "matrix").findall(f"{SVG}rect[@fill-opacity]")
+    cells = drawn(own, "matrix").findall(f"{SVG}g/{SVG}rect[@fill-opacity]")
     opacities = torch.tensor([float(cell.get("fill-opacity", "")) for cell in cells])
     torch.testing.assert_close(opacities**2, mean[mean >= SEEN], rtol=0, atol=0.011)
 
@@ -112,12 +115,12 @@ def test_a_matrix_has_a_scale_of_the_weights_in_its_own_colour() -> None:
         weights = torch.full((len(heads), 3, 3), 1 / 3)
         own = dataclasses.replace(selection(), heads=heads, weights=weights)
         root = drawn(own, "matrix")
-        (scale,) = root.findall(f"{SVG}g[@class='scale']")
+        (scale,) = root.findall(f"{SVG}g/{SVG}g[@class='scale']")
         shades = [float(rect.get("fill-opacity", "")) ** 2 for rect in scale]
         middles = [(number + 0.5) / len(shades) for number in range(len(shades))]
         assert shades == pytest.approx(middles, abs=0.011)
-        (ink,) = {rect.get("fill") for rect in root.findall(f"{SVG}rect[@fill-opacity]")}
-        assert scale.get("fill") == ink == color_of(heads[0])
+        assert [one.get("fill") for one in root.findall(f"{SVG}g")] == ["currentColor"]
+        assert (scale.get("fill"), root.get("color")) == ("currentColor", color_of(heads[0]))
         assert {"0", "1", name} <= {*texts(root)}
 
 
@@ -144,7 +147,7 @@ def test_every_text_is_within_the_picture() -> None:
     for drawing in ("lines", "matrix"):
         root = drawn(short, drawing)
         width, height = float(root.get("width", "")), float(root.get("height", ""))
-        for text in root.findall(f"{SVG}text[@class='caption']"):
+        for text in root.findall(f"{SVG}g/{SVG}text[@class='caption']"):
             size = 7 * len(text.text or "")
             x, anchor = float(text.get("x", "")), text.get("text-anchor")
             left = x - size * {"end": 1.0, "middle": 0.5}.get(anchor or "", 0.0)

@@ -29,18 +29,6 @@ def test_the_default_of_a_source_alone_is_the_encoder() -> None:
     assert select(alone, SelectionConfig()).title.startswith("encoder self-attention")
 
 
-@pytest.mark.parametrize(
-    ("kind", "sides"),
-    [
-        ("encoder", ("source", "source")),
-        ("decoder", ("target", "target")),
-        ("memory", ("target", "source")),
-    ],
-)
-def test_the_sides_are_named(kind: str, sides: tuple[str, str]) -> None:
-    assert selected(kind).sides == sides
-
-
 def test_settings_select_kind_layer_heads_and_word() -> None:
     found = selected(attention="memory", layer=3, heads="2", join_subwords=True)
     assert (found.rows, found.columns) == (("das", "Haus", "</s>"), ("the", HOSTILE, "</s>"))

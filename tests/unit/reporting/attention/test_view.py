@@ -100,7 +100,8 @@ def test_a_picture_shows_the_selected_sentence() -> None:
         shown(["a\tb\tc", "c d"], format="svg", sentence=2)
     lines = iter(["a", "c d", "e"])
     (svg,) = shown(lines, format="svg", sentence=2, drawing="matrix")
-    texts = ["".join(text.itertext()) for text in ElementTree.fromstring(svg).iter()]
+    root = ElementTree.fromstring(svg)
+    texts = ["".join(one.itertext()) for one in root.iter("{http://www.w3.org/2000/svg}text")]
     assert texts[-6:] == ["c", "d", "</s>"] * 2
     assert list(lines) == ["e"], "no more is read than is shown"
 
