@@ -63,9 +63,11 @@ class MetricsLog:
             DamagedError: another line is not a record.
             ResourceError: no records can be appended to the log.
         """
-        if os.path.lexists(self.path):
-            open_log(self.path).close()
-        lines, is_last_incomplete = self._lines()
+        if not os.path.lexists(self.path):
+            return
+        open_log(self.path).close()
+        with disk_errors(self.path):
+            *lines, rest = read_file(self.path).split(b"\n")
         kept: list[bytes] = []
         session: list[bytes] = []  # until a record of it is kept
         for number, line in enumerate(lines, 1):
@@ -75,7 +77,7 @@ class MetricsLog:
             elif record.update <= update:
                 kept += [*session, line]
                 session = []
-        if is_last_incomplete or len(kept) < len(lines):
+        if rest or len(kept) < len(lines):
             replace_file(self.path, b"".join(line + b"\n" for line in kept))
 
     def records(self) -> Iterator[Record]:
@@ -97,14 +99,6 @@ class MetricsLog:
     def validations(self) -> list[ValidationRecord]:
         """Return the records of validations in order; DamagedError as in `records`."""
         return [record for record in self.records() if isinstance(record, ValidationRecord)]
-
-    def _lines(self) -> tuple[list[bytes], bool]:
-        """Return the complete lines, and whether an incomplete line follows."""
-        if not self.path.exists():
-            return [], False
-        with disk_errors(self.path):
-            *lines, rest = read_file(self.path).split(b"\n")
-        return lines, bool(rest)
 
     def _record(self, line: bytes, number: int) -> Record:
         try:

@@ -31,21 +31,29 @@ class Display:
 
 
 def shown(
-    plain: Template, terminal: Template, *, row: int = 1, default: Any = dataclasses.MISSING
+    plain: Template,
+    terminal: Template,
+    unit: Callable[[Any], str] | None = None,
+    *,
+    row: int = 1,
+    default: Any = dataclasses.MISSING,
 ) -> Any:
     """Declare a field of a record with its display.
 
     Args:
-        plain, terminal, row: see `Display`.
+        plain, terminal, row: see `Display`; None is not displayed by format strings.
+        unit: writes a value for both format strings, such as `duration`.
         default: value in logs that lack the field.
     """
-    display = Display(_writer(plain), _writer(terminal), row)
+
+    def writer(template: Template) -> Callable[[Any], str]:
+        if not isinstance(template, str):
+            return template
+        return lambda one: "" if one is None else template.format(unit(one) if unit else one)
+
+    display = Display(writer(plain), writer(terminal), row)
     field: Any = dataclasses.field(default=default, metadata={"display": display})
     return field
-
-
-def _writer(template: Template) -> Callable[[Any], str]:
-    return template.format if isinstance(template, str) else template
 
 
 def plain_scores(scores: Mapping[str, float], equals: str = "=", space: str = " ") -> str:
@@ -91,9 +99,7 @@ class TrainingRecord:
     nll: float = shown("nll={:.4f}", "nll {:.4f} nats/token")
     perplexity: float = shown("perplexity={:.2f}", "perplexity {:.2f}")
     alignment_loss: float | None = shown(
-        lambda loss: "" if loss is None else f"alignment_loss={loss:.4f}",
-        lambda loss: "" if loss is None else f"alignment loss {loss:.4f}",
-        default=None,
+        "alignment_loss={:.4f}", "alignment loss {:.4f}", default=None
     )
     learning_rate: float = shown("lr={:.3e}", "lr {:.3e}")
     gradient_norm: float = shown("gradient_norm={:.3f}", "gradient norm {:.3f}")
@@ -104,24 +110,12 @@ class TrainingRecord:
     num_source_tokens: int
     num_target_tokens: int
     fill: float = shown("fill={:.2f}", "fill {:.0%}", row=2)
-    peak_memory: int = shown(
-        lambda size: f"memory={mebibytes(size)}",
-        lambda size: f"memory {mebibytes(size)}",
-        row=2,
-    )
+    peak_memory: int = shown("memory={}", "memory {}", mebibytes, row=2)
     skipped_updates: int = shown(
         "skipped_updates={}", lambda count: f"{count} updates skipped" if count else ""
     )
-    eta_s: float = shown(
-        lambda seconds: f"eta={duration(seconds)}",
-        lambda seconds: f"ETA {duration(seconds)}",
-        row=2,
-    )
-    elapsed_s: float = shown(
-        lambda seconds: f"elapsed={duration(seconds)}",
-        lambda seconds: f"elapsed {duration(seconds)}",
-        row=2,
-    )
+    eta_s: float = shown("eta={}", "ETA {}", duration, row=2)
+    elapsed_s: float = shown("elapsed={}", "elapsed {}", duration, row=2)
     ranks: int
     operations: float
 
@@ -173,9 +167,7 @@ class ValidationRecord:
     )
     signatures: Mapping[str, str]
     is_best: bool
-    took_s: float = shown(
-        lambda seconds: f"took={duration(seconds)}", lambda seconds: f"took {duration(seconds)}"
-    )
+    took_s: float = shown("took={}", "took {}", duration)
     samples: list[Sample]
 
 
