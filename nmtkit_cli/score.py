@@ -200,19 +200,19 @@ def _read_texts(recipe: ScoreRecipe, files: _TextFiles) -> "Texts":
         Texts,
         common_source,
         read_test_set,
-        read_test_source,
         read_text,
     )
 
     metrics = recipe.metrics
     references = [read_text(path) for path in files.references]
+    source_of_set = []
     if metrics.test_set:
-        references = read_test_set(metrics.test_set, metrics.language_pair)
+        source, references = read_test_set(metrics.test_set, metrics.language_pair)
+        source_of_set = [source] * uses_source(metrics)
     systems, sources = _read_systems(recipe.input.input_format, files.systems)
     if files.source:
         sources = [read_text(files.source)]
-    elif metrics.test_set and uses_source(metrics) and not sources:
-        sources = [read_test_source(metrics.test_set, metrics.language_pair)]
+    sources = sources or source_of_set
     texts = Texts(systems, references, common_source(sources) if sources else None)
     texts.check()
     for warning in line_type(metrics).input_warnings(texts, metrics):

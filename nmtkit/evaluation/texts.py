@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from nmtkit.config.metrics import GENERAL_TOKENIZER, MetricsConfig, metric_names, tokenizer_of
 from nmtkit.config.problems import suggestion
@@ -21,9 +21,6 @@ from nmtkit.text.lines import read_lines
 from nmtkit.text.links import Links, parse_links
 from nmtkit.text.translations import read_translations
 from nmtkit.text.words import is_spaceless
-
-if TYPE_CHECKING:
-    from sacrebleu.dataset.base import Dataset
 
 
 @dataclass(frozen=True)
@@ -142,8 +139,8 @@ def common_source(sources: Sequence[Text]) -> Text:
     return first
 
 
-def read_test_set(test_set: str, language_pair: str) -> list[Text]:
-    """Read the references of a test set.
+def read_test_set(test_set: str, language_pair: str) -> tuple[Text, list[Text]]:
+    """Read the source and the references of a test set.
 
     sacreBLEU caches downloads in the folder of the environment variable SACREBLEU, by default
     ~/.sacrebleu.
@@ -153,48 +150,34 @@ def read_test_set(test_set: str, language_pair: str) -> list[Text]:
         language_pair: such as en-de.
 
     Returns:
-        One or more references with the same number of lines.
+        The source, and one or more references with the same number of lines.
 
     Raises:
         ConfigError: the test set does not exist, or lacks these languages.
         ResourceError: it is not cached and cannot be downloaded.
     """
-    return _read_parts(test_set, language_pair, lambda known, pair: known.get_reference_files(pair))
-
-
-def read_test_source(test_set: str, language_pair: str) -> Text:
-    """Read the source of a test set; see `read_test_set`."""
-    (source,) = _read_parts(
-        test_set, language_pair, lambda known, pair: [known.get_source_file(pair)]
-    )
-    return source
-
-
-def _read_parts(
-    test_set: str, language_pair: str, files_of: "Callable[[Dataset, str], list[str]]"
-) -> list[Text]:
-    """Read files of a test set, given a function from sacreBLEU's object and the languages."""
     from sacrebleu.dataset import DATASETS
 
     if test_set not in DATASETS:
         raise ConfigError(
             f"no test set {test_set!r}; {suggestion(test_set, DATASETS)} [metrics.test_set]"
         )
-    pairs = DATASETS[test_set].langpairs
-    if language_pair not in pairs:
+    known = DATASETS[test_set]
+    if language_pair not in known.langpairs:
         raise ConfigError(
             f"test set {test_set} has no languages {language_pair!r}; "
-            f"{suggestion(language_pair, pairs)} [metrics.language_pair]"
+            f"{suggestion(language_pair, known.langpairs)} [metrics.language_pair]"
         )
     try:
-        paths = files_of(DATASETS[test_set], language_pair)
+        paths = known.get_source_file(language_pair), *known.get_reference_files(language_pair)
     # sacreBLEU exits if a certificate or a check sum is wrong.
     except (OSError, SystemExit) as error:
         raise ResourceError(
             f"test set {test_set} cannot be downloaded ({error}); "
             "try again with a network, or give its files as --reference"
         ) from error
-    return [replace(read_text(Path(path)), name=test_set) for path in paths]
+    source, *references = (replace(read_text(Path(path)), name=test_set) for path in paths)
+    return source, references
 
 
 _JOINED_BY_MARK = re.compile(r"@@(?: |$)")

@@ -116,6 +116,11 @@ NOTHING = Cell("-")
 """The cell of an unknown or missing value."""
 
 
+def cell(value: float | str | None, form: str = "") -> Cell:
+    """Return the cell of a value in a format; None = unknown."""
+    return NOTHING if value is None else Cell(format(value, form))
+
+
 @dataclass(frozen=True)
 class Table:
     """Headers and rows of cells; the first cell of a row names the row.

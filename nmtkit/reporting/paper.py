@@ -9,26 +9,25 @@ from dataclasses import dataclass, replace
 from nmtkit.config.presets import PRESET_OF_ROW, PRESETS
 from nmtkit.config.schema import TrainRecipe, recipe_of
 from nmtkit.config.training import ModelConfig
-from nmtkit.reporting.page import NOTHING, Cell, Section, Table
-from nmtkit.reporting.run_tables import operations_cell
+from nmtkit.reporting.page import Cell, Section, Table, cell
 from nmtkit.reporting.runs import Run
 
 
 @dataclass(frozen=True)
 class System:
-    """The results of a system for one pair of languages in table 2, on newstest2014.
+    """The results of a system for one pair of languages; of table 2, on newstest2014.
 
     Attributes:
         name: the model.
-        languages: "en-de" or "en-fr".
-        bleu: tokenised, case-sensitive, German compounds split.
+        languages: "en-de" or "en-fr"; None = unknown.
+        bleu: tokenised, case-sensitive, German compounds split; None = unknown.
         operations: floating-point operations of training: time x GPUs x sustained rate of a GPU;
             None if the table has no figure.
     """
 
     name: str
-    languages: str
-    bleu: float
+    languages: str | None
+    bleu: float | None
     operations: float | None
 
 
@@ -104,25 +103,12 @@ _NOTES = (
 
 def table2(runs: Sequence[Run]) -> Section:
     """Return the paper's table 2, a row per model and pair of languages, and a row per run."""
-    known = [
-        [
-            Cell(system.name),
-            Cell(system.languages),
-            Cell(f"{system.bleu:.2f}"),
-            operations_cell(system.operations),
-        ]
-        for system in TABLE_2
+    own = [System(run.name, run.languages, _bleu(run), run.operations) for run in runs]
+    rows = [
+        [Cell(one.name), cell(one.languages), cell(one.bleu, ".2f"), cell(one.operations, ".1e")]
+        for one in (*TABLE_2, *own)
     ]
-    own = [
-        [
-            Cell(run.name),
-            Cell(run.languages) if run.languages else NOTHING,
-            _bleu(run),
-            operations_cell(run.operations),
-        ]
-        for run in runs
-    ]
-    return Section("The paper's table 2", Table(_HEADERS, [*known, *own]), _NOTES)
+    return Section("The paper's table 2", Table(_HEADERS, rows), _NOTES)
 
 
 @dataclass(frozen=True)
@@ -165,9 +151,9 @@ class PaperParameters:
         return {"paper_millions": self.millions, "paper_vocab_size": self.vocab_size}
 
 
-def _bleu(run: Run) -> Cell:
+def _bleu(run: Run) -> float | None:
     best = run.best("bleu")
-    return Cell(f"{best.scores['bleu']:.2f}") if best else NOTHING
+    return best.scores["bleu"] if best else None
 
 
 def _millions(model: ModelConfig) -> int | None:

@@ -15,7 +15,7 @@ from nmtkit.config.metrics import NLL, label_of
 from nmtkit.config.schema import TrainRecipe, fields_of, values_of
 from nmtkit.config.toml import literal
 from nmtkit.progress.records import SessionRecord, ValidationRecord, shown_score
-from nmtkit.reporting.page import NOTHING, Cell, Section, Table
+from nmtkit.reporting.page import NOTHING, Cell, Section, Table, cell
 from nmtkit.reporting.runs import Run, signatures, validated_metrics, value_of
 from nmtkit.units import SECONDS_PER_MINUTE, counted, duration, printable
 
@@ -181,7 +181,7 @@ def _costs(runs: Sequence[Run]) -> Iterator[tuple[str, list[Cell], str]]:
     hours = [Cell(_hours(_device_seconds(run))) for run in runs]
     yield "device-hours", hours, "time x number of ranks"
     note = "matrix products, forward and backward, counted from the model's shape"
-    yield "FLOPs", [operations_cell(run.operations) for run in runs], note
+    yield "FLOPs", [cell(run.operations, ".1e") for run in runs], note
 
 
 def settings(runs: Sequence[Run]) -> Section:
@@ -242,11 +242,6 @@ def samples(runs: Sequence[Run]) -> list[Section]:
     return [Section("Samples", table, [note])] if rows else []
 
 
-def operations_cell(operations: float | None) -> Cell:
-    """Return the cell of a number of floating-point operations; None = unknown."""
-    return NOTHING if operations is None else Cell(f"{operations:.1e}")
-
-
 def _seconds(run: Run) -> float:
     return run.last.elapsed_s + sum(record.took_s for record in run.validations)
 
@@ -260,14 +255,14 @@ def _bests(metric: str, runs: Sequence[Run]) -> list[Cell]:
     """Return the cell of each run's best validation by a metric."""
     winners = {run.name for group in comparable_by(metric, runs) for run in _winners(metric, group)}
 
-    def cell(run: Run) -> Cell:
-        best = run.best(metric)
-        if best is None:
+    def best(run: Run) -> Cell:
+        found = run.best(metric)
+        if found is None:
             return NOTHING
-        value = shown_score(metric, value_of(metric, best))
-        return Cell(f"{value} at {best.update:,}", run.name in winners)
+        value = shown_score(metric, value_of(metric, found))
+        return Cell(f"{value} at {found.update:,}", run.name in winners)
 
-    return [cell(run) for run in runs]
+    return [*map(best, runs)]
 
 
 def _winners(metric: str, group: Sequence[Run]) -> list[Run]:
@@ -284,7 +279,7 @@ def _speed(run: Run) -> Cell:
         for count, record in zip(counts, run.training, strict=True)
         if record.tokens_per_second
     )
-    return Cell(f"{sum(counts) / seconds:,.0f}") if seconds else NOTHING
+    return cell(sum(counts) / seconds if seconds else None, ",.0f")
 
 
 def _device_seconds(run: Run) -> float:
@@ -428,7 +423,7 @@ _SHOWN_DIGITS = 12
 def origins(runs: Sequence[Run]) -> list[Section]:
     """Return the table of dates, machines and data; none if nothing of it is recorded."""
     rows = [
-        [Cell(name), *(Cell(text) if text else NOTHING for text in texts)]
+        [Cell(name), *(cell(text or None) for text in texts)]
         for name, of in _PROPERTIES.items()
         if any(texts := [of(run) for run in runs])
     ]

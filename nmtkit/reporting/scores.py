@@ -10,7 +10,7 @@ from typing import Any
 
 from nmtkit.evaluation.evaluate import Evaluation
 from nmtkit.evaluation.metric import Score
-from nmtkit.reporting.page import NOTHING, Cell, Section, Table, markdown
+from nmtkit.reporting.page import NOTHING, Cell, Section, Table, cell, markdown
 
 
 def as_text(evaluation: Evaluation) -> list[str]:
@@ -128,7 +128,7 @@ def _overview(evaluation: Evaluation) -> Section:
         columns.append(_cells(scores))
         if any(score.p_value is not None for score in scores):
             headers.append("p")
-            columns.append([_p_value(score) for score in scores])
+            columns.append([cell(score.p_value, ".4f") for score in scores])
     if "p" in headers:
         sentences.append(
             f"p: the probability of a difference from {evaluation.systems[0]} at least this large, "
@@ -143,7 +143,3 @@ def _cells(scores: Sequence[Score]) -> list[Cell]:
     best = choose(score.score for score in scores)
     is_several = len(scores) > 1
     return [Cell(_figure(score), is_several and score.score == best) for score in scores]
-
-
-def _p_value(score: Score) -> Cell:
-    return NOTHING if score.p_value is None else Cell(f"{score.p_value:.4f}")

@@ -24,6 +24,7 @@ from nmtkit.reporting.attention.sentences import (
 from nmtkit.reporting.page import document, embedded, filled, package_file
 from nmtkit.runtime.devices import set_up
 from nmtkit.storage.model_folder import load_model
+from nmtkit.units import counted
 from nmtkit.version import __version__
 
 
@@ -112,10 +113,9 @@ def _drawing_of(recipe: AttentionRecipe) -> str:
 
 
 def _no_such_sentence(wanted: int, num_lines: int) -> ConfigError:
-    lines = "1 line" if num_lines == 1 else f"{num_lines} lines"
     return ConfigError(
-        f"sentence ({wanted}): there {'is' if num_lines == 1 else 'are'} {lines}; give a number up "
-        "to that [selection.sentence]"
+        f"sentence ({wanted}): the text has {counted(num_lines, 'lines')}; give a number up to "
+        "that [selection.sentence]"
     )
 
 

@@ -11,7 +11,6 @@ from nmtkit.evaluation.texts import (
     Texts,
     common_source,
     read_test_set,
-    read_test_source,
     read_text,
     read_translated,
 )
@@ -60,9 +59,9 @@ def test_cached_references_of_sacrebleu_are_read(
     for field in known.fieldnames("en-de"):
         path = Path(known._get_txt_file_path("en-de", field))
         path.write_text(f"{field} 1\n{field} 2\n", "utf-8")
-    (text,) = read_test_set("wmt20", "en-de")
-    assert text.name == "wmt20"
-    assert text.lines == ["ref 1", "ref 2"]
+    source, (text,) = read_test_set("wmt20", "en-de")
+    assert source == Text("wmt20", ["src 1", "src 2"])
+    assert text == Text("wmt20", ["ref 1", "ref 2"])
 
 
 def test_all_references_of_a_test_set_are_read(
@@ -73,7 +72,9 @@ def test_all_references_of_a_test_set_are_read(
         path.write_text(f"{path.name}\n", "utf-8")
     known = DATASETS["wmt17"]
     monkeypatch.setattr(known, "get_reference_files", lambda _: [str(path) for path in paths])
-    assert [text.lines for text in read_test_set("wmt17", "en-de")] == [["A"], ["B"]]
+    monkeypatch.setattr(known, "get_source_file", lambda _: str(paths[0]))
+    _, references = read_test_set("wmt17", "en-de")
+    assert [text.lines for text in references] == [["A"], ["B"]]
 
 
 @pytest.mark.parametrize(
@@ -97,16 +98,9 @@ def test_a_failed_download_of_a_test_set_is_an_error(
     def fail(_: str) -> list[str]:
         raise error
 
-    monkeypatch.setattr(DATASETS["wmt17"], "get_reference_files", fail)
+    monkeypatch.setattr(DATASETS["wmt17"], "get_source_file", fail)
     with refuses(ResourceError, "wmt17; --reference"):
         read_test_set("wmt17", "en-de")
-
-
-def test_the_source_of_a_test_set_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "source"
-    path.write_text("a\nb\n", "utf-8")
-    monkeypatch.setattr(DATASETS["wmt17"], "get_source_file", lambda _: str(path))
-    assert read_test_source("wmt17", "en-de") == Text("wmt17", ["a", "b"])
 
 
 def test_the_source_has_as_many_lines_and_is_selected_but_not_prepared() -> None:
