@@ -73,13 +73,13 @@ class RecipeCommand(Command):
     def _is_common(self, option: click.Option) -> bool:
         name = str(option.name)
         if name in self.fields:
-            setting = self.fields[name].setting
-            return setting.is_common and (not setting.common_in or self.name in setting.common_in)
+            field = self.fields[name]
+            return field.is_common and (not field.common_in or self.name in field.common_in)
         return option.expose_value and name not in self.rare
 
     def _is_optional(self, option: click.Option) -> bool:
         field = self.fields.get(str(option.name))
-        return not (field.setting.required if field else "[required]" in str(option.help))
+        return not (field.required if field else "[required]" in str(option.help))
 
     def _short_record(self, option: click.Option, ctx: click.Context) -> tuple[str, str]:
         flags, text = _record(option, ctx)
@@ -102,13 +102,13 @@ def help_all_option() -> click.Option:
 
 def setting_help(field: Field) -> str:
     """Return the help of a setting, with its default."""
-    return f"{field.setting.help}{_default(field)}"
+    return f"{field.help}{_default(field)}"
 
 
 def _short_setting_help(field: Field) -> str:
     """Return the first clause of a help, and the default unless it is 0 or off."""
-    is_shown = field.default or field.setting.zero or field.setting.required
-    return f"{_first_clause(field.setting.help)}{_default(field) if is_shown else ''}"
+    is_shown = field.default or field.zero or field.required
+    return f"{_first_clause(field.help)}{_default(field) if is_shown else ''}"
 
 
 def _first_clause(text: str) -> str:
@@ -119,12 +119,12 @@ def _first_clause(text: str) -> str:
 
 
 def _default(field: Field) -> str:
-    if field.setting.required:
+    if field.required:
         return "  [required]"
     if field.default in ("", ()):
         return ""
-    default = field.default or field.setting.zero or field.default
-    return f"  [default: {_shown(default, field.setting.unit)}]"
+    default = field.default or field.zero or field.default
+    return f"  [default: {_shown(default, field.unit)}]"
 
 
 def _shown(default: Value, unit: str) -> str:

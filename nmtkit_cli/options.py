@@ -78,7 +78,7 @@ def recipe_command(
             recipe = recipe_from(recipe_type, preset, config, given, inherit(values))
             if print_config:
                 write_lines(dumps(recipe).removesuffix("\n").split("\n"))
-                typed = [fields[key] for key in given if not fields[key].setting.in_recipes]
+                typed = [fields[key] for key in given if not fields[key].in_recipes]
                 if typed:
                     names = " and ".join(one.flag for one in typed)
                     warn(f"{names}: not printed, as recipes run no programs; add it to --config")
@@ -195,7 +195,7 @@ class SettingType(click.ParamType):  # type: ignore[type-arg]  # generic in late
 
     def __init__(self, field: Field) -> None:
         self.field = field
-        self.name = "|".join(field.setting.choices) or field.kind.__name__
+        self.name = "|".join(field.choices) or field.kind.__name__
 
     def convert(
         self,
@@ -213,9 +213,9 @@ class SettingType(click.ParamType):  # type: ignore[type-arg]  # generic in late
             number = kind(value) if kind in (int, float) else value
         except ValueError:
             return value
-        if number == 0 and self.field.setting.zero:
+        if number == 0 and self.field.zero:
             self.fail(
-                f"{value} is less than 1; give {self.field.setting.zero} or a larger number",
+                f"{value} is less than 1; give {self.field.zero} or a larger number",
                 param,
                 ctx,
             )
@@ -228,7 +228,7 @@ class SettingType(click.ParamType):  # type: ignore[type-arg]  # generic in late
         incomplete: str,
     ) -> list[CompletionItem]:
         """Offer the choices; files for a text without choices; nothing for a number."""
-        choices = self.field.setting.choices
+        choices = self.field.choices
         if choices:
             return [CompletionItem(one) for one in choices if one.startswith(incomplete)]
         is_number = self.field.kind in (int, float)
@@ -266,7 +266,7 @@ def _option(field: Field) -> click.Option:
             [field.name, f"{flag}/{opposite}"], default=None, help=setting_help(field)
         )
     return click.Option(
-        [field.name, flag, *filter(None, [field.setting.short_flag])],
+        [field.name, flag, *filter(None, [field.short_flag])],
         type=SettingType(field),
         multiple=field.kind is tuple,
         metavar=_metavar(field),
@@ -275,10 +275,10 @@ def _option(field: Field) -> click.Option:
 
 
 def _metavar(field: Field) -> str:
-    if field.setting.choices and not field.setting.metavar:
-        return f"[{'|'.join(field.setting.choices)}]"
-    zero = field.setting.zero
-    return field.setting.metavar or (f"NUMBER|{zero}" if zero else "NUMBER")
+    if field.choices and not field.metavar:
+        return f"[{'|'.join(field.choices)}]"
+    zero = field.zero
+    return field.metavar or (f"NUMBER|{zero}" if zero else "NUMBER")
 
 
 def _heading(recipe_type: type[AnyRecipe], section: str) -> str:

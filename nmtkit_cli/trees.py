@@ -51,7 +51,7 @@ skip_option: Callable[[Callable[..., None]], Callable[..., None]] = click.option
 _LINEARIZATION = fields_of(PreprocessRecipe)["linearization"]
 linearization_option: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
     _LINEARIZATION.flag,
-    type=click.Choice([*_LINEARIZATION.setting.choices]),
+    type=click.Choice([*_LINEARIZATION.choices]),
     default=_LINEARIZATION.default,
     help=setting_help(_LINEARIZATION),
 )

@@ -82,7 +82,7 @@ def declared_effects(recipe: Recipe) -> Iterator[Problem]:
     """Yield a problem for each setting without effect by its `Setting.only_with`."""
     fields, values = fields_of(type(recipe)), values_of(recipe)
     for name, one in fields.items():
-        for cause, effective in one.setting.only_with.items():
+        for cause, effective in one.only_with.items():
             if cause in values and values[cause] not in effective:
                 when = _condition(fields[cause], values[cause], effective)
                 yield from without_effect(recipe, (name,), when, cause)

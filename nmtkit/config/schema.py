@@ -36,17 +36,9 @@ from nmtkit.config.translation import (
     TranslationConfig,
 )
 
-# ---------------------------------------------------------------------------------- preprocess
 
-
-@dataclass(frozen=True, kw_only=True)
-class PreprocessRecipe:
-    """The settings of `nmtkit preprocess`."""
-
-    corpus: CorpusConfig = field(default_factory=CorpusConfig)
-    vocabulary: VocabularyConfig = field(default_factory=VocabularyConfig)
-    filters: FilterConfig = field(default_factory=FilterConfig)
-    seed: "SeedConfig" = field(default_factory=lambda: SeedConfig())
+class Recipe:
+    """The settings of a command: a section per field."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +60,19 @@ class RuntimeConfig:
     threads: int = setting(
         0, "CPU threads; 0 = PyTorch's default: OMP_NUM_THREADS, or one per core.", maximum=1024
     )
+
+
+# ---------------------------------------------------------------------------------- preprocess
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreprocessRecipe(Recipe):
+    """The settings of `nmtkit preprocess`."""
+
+    corpus: CorpusConfig = field(default_factory=CorpusConfig)
+    vocabulary: VocabularyConfig = field(default_factory=VocabularyConfig)
+    filters: FilterConfig = field(default_factory=FilterConfig)
+    seed: SeedConfig = field(default_factory=SeedConfig)
 
 
 # ----------------------------------------------------------------------------------- translate
@@ -130,7 +135,7 @@ SEARCH_SETTINGS = tuple(one.name for one in fields(SearchConfig))
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainRecipe:
+class TrainRecipe(Recipe):
     """The settings of `nmtkit train`; runs and models store them as config.toml."""
 
     model: ModelConfig = field(default_factory=ModelConfig)
@@ -146,7 +151,7 @@ class TrainRecipe:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslateRecipe:
+class TranslateRecipe(Recipe):
     """The settings of `nmtkit translate`."""
 
     search: SearchConfig = field(default_factory=SearchConfig)
@@ -158,7 +163,7 @@ class TranslateRecipe:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CalibrateRecipe:
+class CalibrateRecipe(Recipe):
     """The settings of `nmtkit calibrate`."""
 
     search: SearchConfig = field(default_factory=SearchConfig)
@@ -170,7 +175,7 @@ class CalibrateRecipe:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AlignRecipe:
+class AlignRecipe(Recipe):
     """The settings of `nmtkit align`."""
 
     links: LinksConfig = field(default_factory=LinksConfig)
@@ -206,7 +211,7 @@ class ScoringConfig(InferenceConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreRecipe:
+class ScoreRecipe(Recipe):
     """The settings of `nmtkit score`: three sections with --reference, two with --model."""
 
     input: ScoreInputConfig = field(default_factory=ScoreInputConfig)
@@ -221,7 +226,7 @@ class ScoreRecipe:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RerankRecipe:
+class RerankRecipe(Recipe):
     """The settings of `nmtkit rerank`."""
 
     rerank: RerankConfig = field(default_factory=RerankConfig)
@@ -236,7 +241,7 @@ class RerankRecipe:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttentionRecipe:
+class AttentionRecipe(Recipe):
     """The settings of `nmtkit attention`."""
 
     view: ViewConfig = field(default_factory=ViewConfig)
@@ -244,17 +249,6 @@ class AttentionRecipe:
     search: SearchConfig = field(default_factory=SearchConfig)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
 
-
-Recipe = (
-    PreprocessRecipe
-    | TrainRecipe
-    | TranslateRecipe
-    | CalibrateRecipe
-    | AlignRecipe
-    | ScoreRecipe
-    | RerankRecipe
-    | AttentionRecipe
-)
 
 RECIPES: dict[str, type[Recipe]] = {
     "preprocess": PreprocessRecipe,
@@ -277,23 +271,21 @@ Values = Mapping[str, Value]
 AnyRecipe = TypeVar("AnyRecipe", bound=Recipe)
 
 
-@dataclass(frozen=True)
-class Field:
-    """A setting.
+@dataclass(frozen=True, kw_only=True)
+class Field(Setting):
+    """A setting, with its place in a recipe.
 
     Attributes:
         section: name of its section.
         name: its name, unique within the recipe.
         kind: bool, int, float, str, or tuple (of texts).
         default: the schema's default.
-        setting: help, unit, choices and range.
     """
 
     section: str
     name: str
     kind: type
     default: Value
-    setting: Setting
 
     @property
     def place(self) -> str:
@@ -322,9 +314,13 @@ def fields_of(recipe_type: type[AnyRecipe]) -> dict[str, Field]:
     for section, section_type in sections_of(recipe_type).items():
         hints, defaults = get_type_hints(section_type), vars(section_type())
         for one in fields(section_type):
-            kind = get_origin(hints[one.name]) or hints[one.name]
-            declared = one.metadata["setting"]
-            table[one.name] = Field(section, one.name, kind, defaults[one.name], declared)
+            table[one.name] = Field(
+                section=section,
+                name=one.name,
+                kind=get_origin(hints[one.name]) or hints[one.name],
+                default=defaults[one.name],
+                **vars(one.metadata["setting"]),
+            )
     return table
 
 

@@ -54,7 +54,7 @@ def dumps(recipe: Recipe) -> str:
     lines: list[str] = []
     section = ""
     for name, field in fields_of(type(recipe)).items():
-        if not field.setting.in_recipes:
+        if not field.in_recipes:
             continue
         if field.section != section:
             section = field.section
@@ -65,7 +65,7 @@ def dumps(recipe: Recipe) -> str:
 
 def literal(field: Field, value: Value) -> str:
     """Return the value of a setting as TOML writes it."""
-    return _literal(value or field.setting.zero or value)
+    return _literal(value or field.zero or value)
 
 
 def read_text(path: Path) -> str:
@@ -231,7 +231,7 @@ def _flatten(
         if section in sections and isinstance(content, dict):
             for key, value in content.items():
                 field = fields.get(key)
-                is_allowed = field and (field.setting.in_recipes or not value)
+                is_allowed = field and (field.in_recipes or not value)
                 if field and field.section == section and is_allowed:
                     values[key] = value
                 elif (section, key) not in REMOVED:
@@ -254,8 +254,8 @@ def _stray(
 
 
 def _misplaced(key: str, where: str, fields: dict[str, Field]) -> Problem:
-    if key in fields and not fields[key].setting.in_recipes:
-        option = f"{fields[key].flag} {fields[key].setting.metavar}"
+    if key in fields and not fields[key].in_recipes:
+        option = f"{fields[key].flag} {fields[key].metavar}"
         text = f"{key!r} {where} would run programs of a file; delete it, and give {option}"
         return Problem((key,), f"{text} on the command line")
     if key in fields:

@@ -66,7 +66,7 @@ def check_recipe(
 def _fit(field: Field, value: object) -> Value | None:
     """Return the value converted to the type of its field; None if it has another type."""
     kind = field.kind
-    if field.setting.zero and value == field.setting.zero:
+    if field.zero and value == field.zero:
         return kind(0)  # type: ignore[no-any-return]
     if kind is tuple and isinstance(value, str | list | tuple):
         value = (value,) if isinstance(value, str) else value
@@ -90,39 +90,37 @@ def _is_text(value: object) -> bool:
 
 
 def _is_permitted(field: Field, value: Value) -> bool:
-    setting = field.setting
     if isinstance(value, str):
-        return not setting.choices or value in setting.choices
+        return not field.choices or value in field.choices
     if isinstance(value, tuple):
         return True
-    return value >= setting.minimum and (setting.maximum is None or value <= setting.maximum)
+    return value >= field.minimum and (field.maximum is None or value <= field.maximum)
 
 
 def _bad_value(field: Field, value: object) -> str:
     text = str(value)
-    hint = answer_to_word(text, field.name) or misspelled(text, field.setting.choices)
+    hint = answer_to_word(text, field.name) or misspelled(text, field.choices)
     expected = "; ".join(filter(None, [_expected(field), hint]))
     return f"{field.name} ({shown(value)}) must be {expected} {field.place}"
 
 
 def _expected(field: Field) -> str:
     """Return a description of a field's valid values."""
-    setting = field.setting
     if field.kind is bool:
         return "true or false"
     if field.kind is tuple:
         return f'a list of texts, such as ["one", "two"], of at most {LONGEST_TEXT} characters each'
     if field.kind is str:
-        return f"one of: {', '.join(setting.choices)}" if setting.choices else _TEXT
-    number = f"{setting.zero!r} or " if setting.zero else ""
+        return f"one of: {', '.join(field.choices)}" if field.choices else _TEXT
+    number = f"{field.zero!r} or " if field.zero else ""
     number += "a whole number" if field.kind is int else "a number"
-    if setting.maximum is not None:
-        return f"{number} from {setting.minimum} to {setting.maximum}"
+    if field.maximum is not None:
+        return f"{number} from {field.minimum} to {field.maximum}"
     limit = "below 2**63" if field.kind is int else "finite"
-    return f"{number} of at least {setting.minimum}, {limit}"
+    return f"{number} of at least {field.minimum}, {limit}"
 
 
 def _missing(recipe_type: type[AnyRecipe], values: Values) -> Iterator[Problem]:
     for name, field in fields_of(recipe_type).items():
-        if field.setting.required and not values.get(name):
+        if field.required and not values.get(name):
             yield Problem((name,), f"{name} is missing; give {field.flag} {field.place}")

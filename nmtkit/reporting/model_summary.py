@@ -181,7 +181,7 @@ def summarize_model(recipe: TrainRecipe, vocab_size: int) -> ModelSummary:
     Raises:
         ConfigError: `vocab_size` is out of range.
     """
-    setting = fields_of(PreprocessRecipe)["vocab_size"].setting
+    setting = fields_of(PreprocessRecipe)["vocab_size"]
     smallest, largest = setting.minimum, setting.maximum
     assert largest is not None, "vocab_size has a maximum"
     if not smallest <= vocab_size <= largest:

@@ -64,9 +64,7 @@ def test_help_shows_the_common_settings_and_counts_the_others(name: str) -> None
     fields = fields_of(RECIPES[name])
     shown = flags_in(text)
     common = {
-        one.flag
-        for one in fields.values()
-        if one.setting.is_common and name in (one.setting.common_in or [name])
+        one.flag for one in fields.values() if one.is_common and name in (one.common_in or [name])
     }
     assert {one.flag for one in fields.values()}.intersection(shown) == common
     assert "--config" in shown

@@ -275,8 +275,8 @@ def test_every_text_without_choices_has_a_metavar(
     recipe_type: type[Recipe],
 ) -> None:
     for field in fields_of(recipe_type).values():
-        is_free = field.kind in (str, tuple) and not field.setting.choices
-        assert field.setting.metavar or not is_free, field.name
+        is_free = field.kind in (str, tuple) and not field.choices
+        assert field.metavar or not is_free, field.name
 
 
 def test_help_names_the_presets_and_what_overrides_them() -> None:

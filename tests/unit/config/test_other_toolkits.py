@@ -65,8 +65,8 @@ def test_every_translated_value_is_a_value_of_its_option(name: str, row: Row) ->
             converted = kind.convert(value, None, None)
             assert (
                 isinstance(kind, PresetType)
-                or not kind.field.setting.choices
-                or (converted in kind.field.setting.choices)
+                or not kind.field.choices
+                or (converted in kind.field.choices)
             )
 
 

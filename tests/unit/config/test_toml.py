@@ -46,17 +46,16 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
 
 
 def permitted(field: Field) -> st.SearchStrategy[Any]:
-    setting = field.setting
-    if setting.choices:
-        return st.sampled_from([*setting.choices])
+    if field.choices:
+        return st.sampled_from([*field.choices])
     if field.kind is bool:
         return st.booleans()
     if field.kind is tuple:
         return st.lists(TEXTS, max_size=3).map(tuple)
     if field.kind is int:
-        return st.integers(int(setting.minimum), int(setting.maximum or 2**63 - 1))
+        return st.integers(int(field.minimum), int(field.maximum or 2**63 - 1))
     if field.kind is float:
-        return st.floats(setting.minimum, setting.maximum, allow_infinity=False)
+        return st.floats(field.minimum, field.maximum, allow_infinity=False)
     return TEXTS
 
 

@@ -291,8 +291,8 @@ def test_a_bad_existing_vocabulary_is_an_error_that_names_it(train: str, tmp_pat
 def test_settings_and_learners_have_the_same_segmentations() -> None:
     fields = fields_of(PreprocessRecipe)
     assert [*SEGMENTATIONS] == [*LEARNERS]
-    assert fields["segmentation"].setting.choices == ("bpe", "unigram", "words")
-    assert fields["target_segmentation"].setting.choices == ("same", *LEARNERS)
+    assert fields["segmentation"].choices == ("bpe", "unigram", "words")
+    assert fields["target_segmentation"].choices == ("same", *LEARNERS)
     assert {one.vocabulary for one in SEGMENTATIONS.values()} <= {*KINDS}
 
 

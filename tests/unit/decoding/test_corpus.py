@@ -240,8 +240,8 @@ def other_settings() -> Iterator[tuple[str, Any]]:
     for name, field in fields_of(TranslateRecipe).items():
         if name in FREE_SETTINGS:
             continue
-        if field.setting.choices:
-            yield name, [one for one in field.setting.choices if one != field.default][-1]
+        if field.choices:
+            yield name, [one for one in field.choices if one != field.default][-1]
         elif isinstance(field.default, bool):
             yield name, not field.default
         elif isinstance(field.default, int | float):

@@ -214,8 +214,8 @@ def test_json_has_the_n_best_as_a_list_and_requested_annotations() -> None:
 
 def test_the_settings_name_exactly_the_existing_formats() -> None:
     fields = fields_of(TranslateRecipe)
-    assert fields["input_format"].setting.choices == tuple(INPUT_FORMATS)
-    assert fields["output_format"].setting.choices == tuple(OUTPUT_FORMATS)
+    assert fields["input_format"].choices == tuple(INPUT_FORMATS)
+    assert fields["output_format"].choices == tuple(OUTPUT_FORMATS)
 
 
 @pytest.mark.parametrize("name", ["n_best", "scores", "alignments", "token_scores", "attention"])

@@ -106,7 +106,7 @@ def test_greedy_search_ends_with_the_first_end_symbol_whatever_stops_others() ->
 
 
 def test_the_setting_names_exactly_the_existing_rules() -> None:
-    assert fields_of(TranslateRecipe)["stop_when"].setting.choices == tuple(STOP_RULES)
+    assert fields_of(TranslateRecipe)["stop_when"].choices == tuple(STOP_RULES)
 
 
 def test_early_stopping_never_changes_the_first_hypothesis_on_300_tables() -> None:
@@ -295,7 +295,7 @@ def test_row_topk_equals_sorting(size: int, count: int) -> None:
 
 
 def test_the_setting_names_exactly_the_existing_length_penalties() -> None:
-    setting = fields_of(TranslateRecipe)["length_penalty_form"].setting
+    setting = fields_of(TranslateRecipe)["length_penalty_form"]
     assert setting.choices == tuple(LENGTH_PENALTIES)
 
 

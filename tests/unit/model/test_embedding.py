@@ -24,7 +24,7 @@ FLOAT32 = 1e-6
 
 
 def test_every_choice_of_positions_has_an_implementation() -> None:
-    choices = fields_of(TrainRecipe)["positions"].setting.choices
+    choices = fields_of(TrainRecipe)["positions"].choices
     assert [*POSITIONS] == [*training.POSITIONS] == [*choices]
 
 

@@ -178,8 +178,8 @@ def test_dropout_of_a_sub_layer_does_not_drop_the_residual(norm: str) -> None:
 
 def test_every_choice_of_norm_and_activation_has_an_implementation() -> None:
     fields = fields_of(TrainRecipe)
-    assert [*NORMS] == [*training.NORMS] == [*fields["norm"].setting.choices]
-    assert [*ACTIVATIONS] == [*training.ACTIVATIONS] == [*fields["activation"].setting.choices]
+    assert [*NORMS] == [*training.NORMS] == [*fields["norm"].choices]
+    assert [*ACTIVATIONS] == [*training.ACTIVATIONS] == [*fields["activation"].choices]
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)

@@ -162,7 +162,7 @@ def test_json_has_the_candidates_in_their_new_order() -> None:
 
 
 def test_the_settings_name_exactly_the_existing_formats() -> None:
-    setting = fields_of(RerankRecipe)["output_format"].setting
+    setting = fields_of(RerankRecipe)["output_format"]
     assert setting.choices == tuple(OUTPUT_FORMATS)
 
 

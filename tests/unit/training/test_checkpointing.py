@@ -304,8 +304,8 @@ def another_value(field: Field) -> Value:
     """Return a permitted value that is not the default."""
     if field.kind is bool:
         return not field.default
-    if field.setting.choices:
-        return next(one for one in field.setting.choices if one != field.default)
+    if field.choices:
+        return next(one for one in field.choices if one != field.default)
     if field.kind is tuple:
         return ("encoder",)
     if field.kind is str:

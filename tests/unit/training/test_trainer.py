@@ -346,7 +346,7 @@ def test_every_schedule_trains_and_a_new_entry_needs_no_other_edit(
 
 
 def test_the_choices_of_the_schedule_are_those_of_the_table() -> None:
-    assert fields_of(TrainRecipe)["schedule"].setting.choices == tuple(SCHEDULES)
+    assert fields_of(TrainRecipe)["schedule"].choices == tuple(SCHEDULES)
 
 
 @pytest.mark.sampled(every=3)
