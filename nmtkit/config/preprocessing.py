@@ -201,6 +201,7 @@ class VocabularyConfig:
         0,
         "Entries of the target's vocabulary, if it is separate.",
         zero="same",
+        minimum=MIN_ENTRIES,
         maximum=LARGEST_VOCABULARY,
     )
     separate_vocabularies: bool = common(
@@ -270,7 +271,7 @@ class FilterConfig:
         250, "Drop pairs with a longer side; the end symbol counts.", unit="tokens", minimum=2
     )
     max_ratio: float = setting(
-        0.0, "Drop pairs whose lengths differ by more than this factor; 0 = keep all."
+        0.0, "Drop pairs whose lengths differ by more than this factor; 0 = keep all.", minimum=1
     )
     source_script: str = setting(
         "any",

@@ -6,7 +6,6 @@ from nmtkit.config.preprocessing import (
     AUTO,
     LEARNING_SETTINGS,
     LONGEST_LINKED,
-    MIN_ENTRIES,
     SEGMENTATIONS,
     SENTENCEPIECE,
     CorpusConfig,
@@ -41,13 +40,6 @@ def preprocessing_problems(recipe: PreprocessRecipe) -> Iterator[Problem]:
 
 
 def _filters(recipe: PreprocessRecipe) -> Iterator[Problem]:
-    ratio = recipe.filters.max_ratio
-    if 0 < ratio < 1:
-        yield Problem(
-            ("max_ratio",),
-            f"max_ratio ({ratio}) must be at least 1, or 0 to keep all pairs: it is the length of "
-            "the longer side divided by that of the shorter",
-        )
     if not recipe.filters.scores:
         yield from without_effect(recipe, ("keep_above",), "without --scores")
 
@@ -203,12 +195,6 @@ def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:
             (f"{other}_vocabulary", f"{given}_vocabulary"),
             f"{given}_vocabulary is given without {other}_vocabulary; give both (the same file for "
             "a shared vocabulary), or --separate-vocabularies to learn the other",
-        )
-    if 0 < vocabulary.target_vocab_size < MIN_ENTRIES:
-        yield Problem(
-            ("target_vocab_size",),
-            f"target_vocab_size ({vocabulary.target_vocab_size}) must be at least {MIN_ENTRIES}, "
-            f"or same: that of the source",
         )
 
 

@@ -11,6 +11,9 @@ from nmtkit.errors import ConfigError
 MOST_SHOWN = 10
 """Problems in a message; of more, only the number is reported."""
 
+MOST_LISTED = 30
+"""Known words in a message; of more, which only recipes have, none is listed."""
+
 LONGEST_SHOWN = 60
 
 MIN_SIMILARITY, MOST_LETTERS = 0.66, 2
@@ -101,7 +104,7 @@ def _condition(cause: Field, value: object, effective: Iterable[object]) -> str:
 
 
 def suggestion(word: str, known: Iterable[str], place: str = "") -> str:
-    """Return a hint about an unknown word: an answer, a known word that it resembles, or all.
+    """Return a hint about an unknown word: an answer, a known word like it, or all of a few.
 
     Args:
         word: the word.
@@ -110,6 +113,8 @@ def suggestion(word: str, known: Iterable[str], place: str = "") -> str:
     """
     candidates = list(known)
     answer = answer_to_word(word, place) or misspelled(word, candidates)
+    if len(candidates) > MOST_LISTED:
+        return answer or "`--print-config` prints all"
     return answer or f"known are: {', '.join(candidates)}"
 
 

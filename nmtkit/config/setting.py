@@ -21,7 +21,7 @@ class Setting:
         metavar: the placeholder of a text in `--help` ("FILE"); it replaces a list of choices.
         zero: the word for 0 ("auto") if 0 has a special meaning.
         choices: the permitted values of a text setting, or a table with these keys; empty = any.
-        minimum, maximum: the inclusive range of a number.
+        minimum, maximum: the inclusive range of a number; its default is permitted, too.
         required: an empty value is an error.
         only_with: other settings of the recipe, and the values with which this one has an effect;
             without, it is an error.

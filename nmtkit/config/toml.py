@@ -4,7 +4,6 @@ A file needs only the settings that it changes; `dumps` writes all of them.
 """
 
 import json
-import re
 import tomllib
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -34,18 +33,6 @@ REMOVED = {("engine", "compile"), ("translation", "compile")}
 
 Runs and models have them, so they are read, without effect.
 """
-
-_MAX_DOTS = 64
-"""Most dots of a line outside strings; `tomllib` needs quadratic time for the parts of a key."""
-
-_STRING_OR_COMMENT = re.compile(
-    # One that does not end is matched too: a search that fails begins again at the next quote.
-    r'"""(?:\\[\s\S]|[^\\])*?(?:"{3,5}|\Z)'
-    r"|'''[\s\S]*?(?:'{3,5}|\Z)"
-    r'|"(?:\\.|[^"\\\n])*+"?'
-    r"|'[^'\n]*+'?"
-    r"|#[^\n]*"
-)
 
 
 def dumps(recipe: Recipe) -> str:
@@ -129,7 +116,11 @@ def _literal(value: Value) -> str:
 def _parse(
     text: str, recipe_type: type[AnyRecipe], name: str
 ) -> tuple[dict[str, Value], list[Problem]]:
-    _check_size(text, name)
+    if len(text) > MAX_CHARACTERS:
+        raise ConfigError(
+            f"{name}: more than {MAX_CHARACTERS:,} characters; give a recipe, such as from "
+            "--print-config"
+        )
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -181,22 +172,6 @@ def _read_directions(document: dict[str, Any]) -> tuple[dict[str, list[str]], li
             prefix = _TEXTS[key](entry)
             found.setdefault(key, []).append(f"{prefix}:{direction}{entry[len(prefix) :]}")
     return found, problems
-
-
-def _check_size(text: str, name: str) -> None:
-    """Raise ConfigError for a text that takes long to parse."""
-    if len(text) > MAX_CHARACTERS:
-        raise ConfigError(
-            f"{name}: more than {MAX_CHARACTERS:,} characters; give a recipe, such as from "
-            "--print-config"
-        )
-    bare = _STRING_OR_COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text)
-    for number, line in enumerate(bare.split("\n"), 1):
-        if line.count(".") > _MAX_DOTS:
-            raise ConfigError(
-                f"{name}:{number}: a key with more than {_MAX_DOTS} dots; write settings as "
-                "`name = value` below their [section]"
-            )
 
 
 def _check_command(document: dict[str, Any], recipe_type: type[AnyRecipe], name: str) -> None:

@@ -263,6 +263,7 @@ class TrainingConfig:
     learning_rate_scale: float = setting(
         1.0,
         "Factor of --schedule paper; the peak is printed at the start.",
+        minimum=1e-9,
         only_with={"schedule": ("paper",)},
     )
     learning_rate: float = common(
@@ -334,6 +335,7 @@ class TrainingConfig:
         "Temperature T of sampling the directions of a dataset: one with n pairs has a share of "
         "the epoch proportional to n^(1/T). 1 = by size; 5 = small directions more often; large = "
         "all equally.",
+        minimum=1,
         maximum=1000,
     )
     clip_norm: float = setting(0.0, "Clip the norm of gradients to this value; 0 = never.")
@@ -348,6 +350,7 @@ class TrainingConfig:
         0.0,
         "EMA decay of the weights, such as 0.999 (lower in the first updates); 0 = off. The "
         "averaged weights are validated and saved.",
+        minimum=0.5,
         maximum=0.99999,
     )
 

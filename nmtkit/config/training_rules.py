@@ -28,10 +28,6 @@ from nmtkit.config.training import (
     aligning_layer,
 )
 
-MIN_EMA_DECAY = 0.5
-"""Smaller ones are meant as 1 - decay, as in Marian."""
-
-
 PARTS: Mapping[str, tuple[str, ...]] = {
     "embeddings": ("source_embedding.*", "target_embedding.*"),
     "source-embeddings": ("source_embedding.*",),
@@ -64,21 +60,6 @@ def training_problems(recipe: TrainRecipe) -> Iterator[Problem]:
     yield from _schedule(recipe)
     yield from _validation(recipe)
     yield from _freezing(recipe.training, recipe.model)
-    decay = recipe.training.ema_decay
-    if 0 < decay < MIN_EMA_DECAY:
-        yield Problem(
-            ("ema_decay",),
-            f"ema_decay ({decay}) is the part of the average that an update keeps, so at least "
-            f"{MIN_EMA_DECAY}; give {1 - decay:g} to keep all but {decay}",
-        )
-    temperature = recipe.training.sampling_temperature
-    if temperature < 1:
-        yield Problem(
-            ("sampling_temperature",),
-            f"sampling_temperature ({temperature}) is T in n^(1/T), so below 1 it would give large "
-            f"directions even more than their size; give at least 1, such as 5, or "
-            f"{1 / temperature if temperature else 1000:g} if the other toolkit's is 1/T",
-        )
     yield from _drawn("noise", recipe.training.noise, "modifier", MODIFIERS)
     yield from _drawn("annotate", recipe.training.annotate, "kind", ANNOTATIONS)
     yield from _guided_alignment(recipe)
@@ -131,16 +112,6 @@ def _model(model: ModelConfig) -> Iterator[Problem]:
             f"model_size ({size}) must be even for {model.positions} positions; "
             f"try {size - 1} or {size + 1}",
         )
-    # A window of twice the largest distance has no effect in the encoder, of the length none in the
-    # decoder.
-    whole = max(2 * (model.max_positions - 1), model.max_positions)
-    if positions.is_learned and model.window >= whole:
-        yield Problem(
-            ("window", "max_positions", "positions"),
-            f"window ({model.window}) has no effect, as all {model.max_positions} learned "
-            f"positions are within it; leave it out, or give less than {whole}",
-            is_idle=True,
-        )
 
 
 def with_alignment_head(recipe: TrainRecipe) -> TrainRecipe:
@@ -177,12 +148,6 @@ def _schedule(recipe: TrainRecipe) -> Iterator[Problem]:
         yield Problem(
             ("learning_rate", "schedule"),
             f"schedule ({name!r}) needs a peak learning rate; give --learning-rate, such as 0.0005",
-        )
-    if name == "paper" and not recipe.training.learning_rate_scale:
-        yield Problem(
-            ("learning_rate_scale", "schedule"),
-            "learning_rate_scale (0.0) makes every learning rate 0, so updates have no effect; "
-            "leave it out, or give a larger one",
         )
     if name in WITH_END:
         yield from _decay(recipe.training)

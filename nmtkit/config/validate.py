@@ -94,7 +94,8 @@ def _is_permitted(field: Field, value: Value) -> bool:
         return not field.choices or value in field.choices
     if isinstance(value, tuple):
         return True
-    return value >= field.minimum and (field.maximum is None or value <= field.maximum)
+    is_in_range = field.minimum <= value and (field.maximum is None or value <= field.maximum)
+    return is_in_range or value == field.default
 
 
 def _bad_value(field: Field, value: object) -> str:
@@ -112,7 +113,8 @@ def _expected(field: Field) -> str:
         return f'a list of texts, such as ["one", "two"], of at most {LONGEST_TEXT} characters each'
     if field.kind is str:
         return f"one of: {', '.join(field.choices)}" if field.choices else _TEXT
-    number = f"{field.zero!r} or " if field.zero else ""
+    is_apart = isinstance(field.default, int | float) and field.default < field.minimum
+    number = f"{field.zero or field.default!r} or " if field.zero or is_apart else ""
     number += "a whole number" if field.kind is int else "a number"
     if field.maximum is not None:
         return f"{number} from {field.minimum} to {field.maximum}"

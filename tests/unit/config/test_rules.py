@@ -24,7 +24,7 @@ BOTH_GIVEN: Mapping[str, Value] = {"source_vocabulary": "s.model", "target_vocab
         ({"target_lang": "en"}, "source_lang target_lang en; corpus.target_lang"),
         ({"keep_above": 0.7}, "keep_above 0.7 --scores; filters.keep_above"),
         ({"scores": ("a", "b")}, "scores 2 1; --train filters.scores"),
-        ({"max_ratio": 0.5}, "max_ratio 0.5 1 0 filters.max_ratio"),
+        ({"max_ratio": 0.5}, "max_ratio 0.5 0.0 1 filters.max_ratio"),
         *(
             (
                 {"vocabulary_of": "parent", name: value},

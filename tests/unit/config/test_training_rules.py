@@ -26,8 +26,6 @@ LINEAR: Mapping[str, Value] = {
         ({"heads": 6, "value_size": 64}, "heads 6 model_size 512"),
         ({"model_size": 511, "heads": 7}, "model_size 511; 510 512 model.model_size"),
         ({"max_positions": 256}, "max_positions 256; model.max_positions"),
-        ({"window": 2046, "positions": "learned"}, "window 2046 1024; 2046 model.window"),
-        ({"window": 1, "positions": "learned", "max_positions": 1}, "window 1"),
         ({"window": -8}, "window -8 0 2**63 model.window"),
         ({"learning_rate": 0.001}, "learning_rate 0.001 --schedule inverse-sqrt"),
         (
@@ -38,7 +36,10 @@ LINEAR: Mapping[str, Value] = {
             {"schedule": "constant", "learning_rate": 0.001, "learning_rate_scale": 2.0},
             "learning_rate_scale 2.0 --schedule constant",
         ),
-        ({"learning_rate_scale": 0.0}, "learning_rate_scale 0.0 0; training.learning_rate_scale"),
+        (
+            {"learning_rate_scale": 0.0},
+            "learning_rate_scale 0.0 1e-09 training.learning_rate_scale",
+        ),
         ({**LINEAR, "learning_rate": 0.0}, "schedule linear; --learning-rate"),
         ({"final_learning_rate": 1e-5}, "final_learning_rate 1e-05 --schedule linear"),
         (

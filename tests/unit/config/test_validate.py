@@ -57,8 +57,8 @@ TRAIN = [
     ("training", "max_minutes", "-0.5", "0"),
     ("training", "max_minutes", "12:30:00", "0"),
     ("training", "warmup_updates", "0", "1"),
-    ("training", "learning_rate_scale", "-1", "0"),
-    ("training", "learning_rate_scale", "-inf", "0"),
+    ("training", "learning_rate_scale", "-1", "1e-09"),
+    ("training", "learning_rate_scale", "-inf", "1e-09"),
     ("training", "adam_beta1", "1.0", "0 0.9999"),
     ("training", "adam_beta2", "1.0", "0 0.99999"),
     ("training", "adam_epsilon", "0.0", "1e-20"),
@@ -100,7 +100,7 @@ PREPROCESS = [
     ("corpus", "valid_alignments", f'"{"a" * 4097}"', "UTF-8 4096"),
     ("corpus", "train", f'["{"a" * 4097}"]', '"one" "two"'),
     ("vocabulary", "vocab_size", "1_000_000_000", "8 10000000"),
-    ("vocabulary", "target_vocab_size", "1_000_000_000", "0 10000000"),
+    ("vocabulary", "target_vocab_size", "1_000_000_000", "8 10000000"),
     ("vocabulary", "vocab_size", "7", "8 10000000"),
 ]
 TABLE = [
