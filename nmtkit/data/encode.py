@@ -19,7 +19,7 @@ from nmtkit.errors import ConfigError, DataError
 from nmtkit.runtime.workers import Worker, ended_early
 from nmtkit.spans.marked_lines import MarkedLines
 from nmtkit.spans.markup import read_markup
-from nmtkit.text.codec import TextCodec, Vocabulary
+from nmtkit.text.codec import TextCodec
 from nmtkit.text.corpus import Chunk, LinkedLine, Pair
 from nmtkit.text.lines import TOO_LONG
 from nmtkit.text.links import (
@@ -31,6 +31,7 @@ from nmtkit.text.links import (
     words_of_pieces,
 )
 from nmtkit.text.marks import links_of_marks
+from nmtkit.text.vocabulary import Vocabulary
 from nmtkit.text.words import words_of
 
 _REMEDY = "run with fewer workers [--workers]"

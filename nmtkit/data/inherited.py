@@ -11,11 +11,8 @@ from nmtkit.data.vocabulary import is_entry, read_whole_tokens
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.storage.model_description import describe_model
 from nmtkit.storage.run_folder import find_model
-from nmtkit.text.closed_words import Words
-from nmtkit.text.codec import KINDS, TextCodec, Vocabulary
-from nmtkit.text.marian import MarianVocabulary
-from nmtkit.text.steps import Prepared
-from nmtkit.text.subword import Subword
+from nmtkit.text.codec import TextCodec
+from nmtkit.text.vocabulary import Vocabulary
 
 _MOST_UNKNOWN = 0.05
 """Share of unknown tokens above which a warning is printed.
@@ -127,7 +124,7 @@ def _with_tokens(
         **({} if codec.is_shared else {"target": (codec.target, extended.target)}),
     }
     for name, (old, new) in changes.items():
-        if KINDS[old.kind].target_type == "text":
+        if old.target_type == "text":
             added = new.size - old.size
             known = len(tokens) - added
             report(
@@ -138,7 +135,4 @@ def _with_tokens(
 
 
 def _extended(vocabulary: Vocabulary, tokens: Sequence[str]) -> Vocabulary:
-    if KINDS[vocabulary.kind].target_type != "text":
-        return vocabulary
-    assert isinstance(vocabulary, Subword | Words | MarianVocabulary | Prepared)
-    return vocabulary.with_tokens(tokens)
+    return vocabulary.with_tokens(tokens) if vocabulary.target_type == "text" else vocabulary

@@ -50,7 +50,6 @@ from nmtkit.text.codec import KINDS, TextCodec, symbols_of
 from nmtkit.text.corpus import CHUNK_PAIRS, Alignment, Corpus, Pair, chunks
 from nmtkit.text.lines import TOO_LONG
 from nmtkit.text.links import with_words_before
-from nmtkit.text.steps import cleaning_of
 from nmtkit.text.words import words_of
 
 
@@ -207,8 +206,7 @@ def _examine(
 
     corpus = _find(text, recipe.corpus, reporter, watch)
     if inherited:
-        sides = inherited.source, inherited.target
-        are_unescaped = cleaning_of(sides[0]).unescape, cleaning_of(sides[1]).unescape
+        are_unescaped = inherited.source.steps.unescape, inherited.target.steps.unescape
         kinds = inherited.source.kind, inherited.target.kind
     else:
         are_unescaped = (recipe.vocabulary.unescape,) * 2

@@ -35,19 +35,11 @@ from nmtkit.progress.counting import QUICK_ITEMS, REPORT_S, WorkReporter
 from nmtkit.runtime.workers import Worker, ended_early
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from nmtkit.text.closed_words import Words
-from nmtkit.text.codec import KINDS, SEVERAL, Kind, TextCodec, Vocabulary
+from nmtkit.text.codec import KINDS, SEVERAL, TextCodec
 from nmtkit.text.corpus import Corpus, Pair
 from nmtkit.text.lines import read_list
 from nmtkit.text.marks import is_marked
-from nmtkit.text.steps import (
-    Cleaning,
-    NormalForm,
-    Step,
-    check_unchanged,
-    prepare,
-    steps_of,
-    with_steps,
-)
+from nmtkit.text.steps import NormalForm, Steps
 from nmtkit.text.subword import (
     SPACE_SYMBOL,
     Algorithm,
@@ -55,6 +47,7 @@ from nmtkit.text.subword import (
     SubwordRules,
     trained_pieces,
 )
+from nmtkit.text.vocabulary import Vocabulary
 from nmtkit.units import duration
 
 _SOURCE, _TARGET = 0, 1
@@ -87,10 +80,9 @@ def make_codec(
     languages = [text.languages(recipe.corpus) for text in texts]
     directions = directions_of(recipe.corpus)
     codec_languages = (SEVERAL, SEVERAL) if directions else languages[0]
-    form = "none" if config.normalize == AUTO else config.normalize
-    cleaning = Cleaning(config.unescape, cast(NormalForm, form))
+    form = cast(NormalForm, "none" if config.normalize == AUTO else config.normalize)
     is_tokenized = config.tokenizer == "moses"
-    steps = [steps_of(cleaning, lang if is_tokenized else None) for lang in codec_languages]
+    steps = [Steps(config.unescape, form, lang * is_tokenized) for lang in codec_languages]
     kinds = _kinds(config)
 
     def get(path: str, *sides: int) -> Vocabulary:
@@ -105,7 +97,7 @@ def make_codec(
             return LEARNERS[name](config, text, tags if _SOURCE in sides else (), reporter)
         kind = kinds[sides[0]]
         kind.check(corpora)
-        return kind.vocabulary.load(Path(path))
+        return kind.load(Path(path))
 
     shared = is_shared(config)
     if shared:
@@ -116,8 +108,12 @@ def make_codec(
         order = sorted((_SOURCE, _TARGET), key=lambda side: kinds[side].target_type == "text")
         vocabularies = {side: get(paths[side], side) for side in order}
         source, target = vocabularies[_SOURCE], vocabularies[_TARGET]
-    source, target = map(with_steps, (source, target), steps)
-    codec = TextCodec(*codec_languages, source, target, is_shared=shared)
+    codec = TextCodec(
+        *codec_languages,
+        source.with_steps(steps[_SOURCE]),
+        target.with_steps(steps[_TARGET]),
+        is_shared=shared,
+    )
     if directions:
         codec = codec.with_directions(directions, recipe.corpus.source_symbols)
     return codec.with_marks(config.marks) if config.marks else codec
@@ -135,7 +131,7 @@ def check_files(config: VocabularyConfig) -> None:
     paths = config.source_vocabulary, config.target_vocabulary
     for path, kind in zip(paths, _kinds(config), strict=True):
         if path:
-            kind.vocabulary.load(Path(path))
+            kind.load(Path(path))
 
 
 def read_whole_tokens(config: VocabularyConfig) -> list[str]:
@@ -167,7 +163,7 @@ def is_entry(word: str, vocabulary: Vocabulary) -> bool:
     return len(pieces) == 1 and vocabulary.unknown_ids.isdisjoint(ids)
 
 
-def _kinds(config: VocabularyConfig) -> list[Kind]:
+def _kinds(config: VocabularyConfig) -> list[type[Vocabulary]]:
     """Return the kinds of the source and target vocabulary."""
     return [KINDS[kind] for kind in vocabulary_kinds(config)]
 
@@ -189,7 +185,7 @@ class _LearningText:
     corpora: Sequence[Corpus]
     sides: Sequence[int]
     name: str
-    steps: Sequence[Sequence[Step]]
+    steps: Sequence[Steps]
     languages: Sequence[tuple[str, str]]
     temperature: float
     markup: str
@@ -229,12 +225,7 @@ class _LearningText:
                         yield from [self._prepared(pair, side)] * times
 
     def _prepared(self, pair: Pair, side: int) -> str:
-        return prepare(plain_pair(pair, self.markup)[side], self.steps[side])
-
-    def check_unchanged(self, tokens: Sequence[str], sides: Sequence[int]) -> None:
-        """Raise DataError for a token that the steps of sides change."""
-        for side in sides:
-            check_unchanged(tokens, self.steps[side])
+        return self.steps[side].prepare(plain_pair(pair, self.markup)[side])
 
 
 def _learn_words(
@@ -267,7 +258,8 @@ def _learn_subwords(
         (config.whole_tokens, tokens, text.sides),
     ):
         try:
-            text.check_unchanged(words, sides)
+            for side in sides:
+                text.steps[side].check_unchanged(words)
             trained_pieces(words, rules)
         except DataError as error:
             raise DataError(f"{name}: {error}") from error

@@ -20,9 +20,10 @@ from nmtkit.decoding.symmetrize import SYMMETRIZATIONS
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import batches_by_length
-from nmtkit.text.codec import TextCodec, Vocabulary
+from nmtkit.text.codec import TextCodec
 from nmtkit.text.language_symbols import SymbolWriter
 from nmtkit.text.links import Link, in_order, words_of_pieces
+from nmtkit.text.vocabulary import Vocabulary
 from nmtkit.text.words import words_of
 
 PairChunk = tuple[int, Sequence[Pair]]

@@ -17,7 +17,7 @@ from nmtkit.decoding.forced import TokenLogProbs
 from nmtkit.decoding.search import Hypothesis
 from nmtkit.errors import DataError
 from nmtkit.symbols import EOS_ID, UNK_ID
-from nmtkit.text.codec import KINDS, TextCodec
+from nmtkit.text.codec import TextCodec
 from nmtkit.text.language_symbols import SymbolWriter
 from nmtkit.text.lines import one_line
 from nmtkit.text.links import words_of_pieces
@@ -163,7 +163,7 @@ class LineSplitter:
 
         parts: list[SourcePart] = []
         ends = [end for _, end in word_spans(text)]
-        is_segmented = KINDS[codec.source.kind].is_segmented
+        is_segmented = codec.source.is_segmented
         first = len(line) - len(text)
         shielded = _shielded(line, request.whole)[first:]
         for begin, end in _spans_of_parts(text, shielded, fits, at_spaces=is_segmented):

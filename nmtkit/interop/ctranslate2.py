@@ -35,7 +35,8 @@ from nmtkit.model.layers import DecoderLayer, EncoderLayer, Residual
 from nmtkit.model.transformer import Transformer
 from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
-from nmtkit.text.codec import KINDS, TextCodec, Vocabulary
+from nmtkit.text.codec import TextCodec
+from nmtkit.text.vocabulary import Vocabulary
 
 _LIBRARY = _EXTRA = "ctranslate2"
 _BATCH_SENTENCES = 8
@@ -50,7 +51,7 @@ def unsupported(config: ModelConfig, codec: TextCodec) -> Iterator[Problem]:
     yield from unsupported_attention(config)
     yield from unsupported_choice(config, "activation", _ACTIVATIONS)
     yield from unsupported_choice(config, "norm", _PRE_NORM)
-    target = KINDS[codec.target.kind]
+    target = codec.target
     if target.no_export:
         yield Problem(
             ("kind",),

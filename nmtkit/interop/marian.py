@@ -31,8 +31,8 @@ from nmtkit.interop.parity import (
 )
 from nmtkit.storage.model_folder import LoadedModel, save_tensors
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
-from nmtkit.text.codec import TextCodec, Vocabulary
-from nmtkit.text.steps import steps_before
+from nmtkit.text.codec import TextCodec
+from nmtkit.text.vocabulary import Vocabulary
 
 CONFIG = "config.json"
 TENSORS = "model.safetensors"
@@ -113,7 +113,7 @@ def unsupported(config: ModelConfig, codec: TextCodec) -> Iterator[Problem]:
     yield from unsupported_attention(config)
     for side, vocabulary in (("source", codec.source), ("target", codec.target)):
         if sentencepiece_model(vocabulary) is None:
-            names = [name for step in steps_before(vocabulary) for name in step.names]
+            names = vocabulary.steps.names
             kind = f"text after {', '.join(names)}" if names else vocabulary.kind
             yield Problem(
                 ("kind",),

@@ -22,9 +22,9 @@ from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.model.transformer import Transformer
 from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.symbols import EOS_ID
-from nmtkit.text.codec import TextCodec, Vocabulary
-from nmtkit.text.marian import MarianVocabulary
-from nmtkit.text.subword import Subword
+from nmtkit.text.codec import TextCodec
+from nmtkit.text.subword import SentencePieceVocabulary
+from nmtkit.text.vocabulary import Vocabulary
 
 NUM_POSITIONS = 2048
 """Longest sequence of an exported model: other libraries store the sinusoids as a table."""
@@ -123,9 +123,9 @@ def write_sentencepiece(codec: TextCodec, folder: Path) -> None:
 
 def sentencepiece_model(vocabulary: Vocabulary) -> bytes | None:
     """Return the SentencePiece model of a vocabulary; None if it has none."""
-    if isinstance(vocabulary, MarianVocabulary):
+    if isinstance(vocabulary, SentencePieceVocabulary) and not vocabulary.steps.names:
         return vocabulary.model
-    return vocabulary.data if isinstance(vocabulary, Subword) else None
+    return None
 
 
 def import_extra(library: str, extra: str) -> Any:

@@ -10,7 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Self
 
 from nmtkit.errors import DataError
-from nmtkit.parsing.linearize import ANY_TAG, is_closing, is_opening, linearize
+from nmtkit.parsing.linearize import (
+    ANY_TAG,
+    complete,
+    is_closing,
+    is_opening,
+    linearize,
+    summarize_repairs,
+)
 from nmtkit.parsing.trees import Tree, parse_tree, split_words
 from nmtkit.progress.counting import WorkReporter
 from nmtkit.symbols import SPECIAL_WORDS
@@ -26,6 +33,9 @@ class TreeTokens(Words):
     """
 
     kind = "trees"
+    target_type = "trees"
+    is_preparable = False
+    no_export = "the words of the source, which belong in the trees, cannot be put there"
     linearization = "brackets"
 
     def __init__(self, tokens: Sequence[str]) -> None:
@@ -54,15 +64,22 @@ class TreeTokens(Words):
         ranked = sorted(counts, key=lambda token: (-counts[token], token))
         return cls([token for token in ranked if Words.is_valid_entry(token)])
 
-    def encode(self, line: str) -> list[int]:
-        """Return the ids of a tree in brackets, without special symbols; [] for a blank line.
+    @staticmethod
+    def check(corpora: Sequence[Corpus]) -> None:
+        """Check all trees first, as later errors name no file and line; see `read_parses`."""
+        for _ in read_parses(corpora):
+            pass
 
-        Raises:
-            DataError: the line is not a tree.
-        """
-        return super().encode(self.normalize(line))
+    def complete(self, text: str, source_line: str) -> tuple[str, bool | None]:
+        """Return the tree of a line of tokens and the source's words; see `linearize.complete`."""
+        return complete(self.linearization, text, source_line)
 
-    def normalize(self, line: str) -> str:
+    summarize = staticmethod(summarize_repairs)
+
+    def _encode(self, line: str) -> list[int]:
+        return super()._encode(self._normalize(line))
+
+    def _normalize(self, line: str) -> str:
         """Return the tokens of a tree in brackets, separated by spaces; "" for a blank line.
 
         Raises:
@@ -128,9 +145,3 @@ def read_parses(corpora: Sequence[Corpus]) -> Iterator[Tree]:
                         "with `nmtkit trees words`"
                     )
                 yield tree
-
-
-def check_parses(corpora: Sequence[Corpus]) -> None:
-    """Check all trees first, as later errors name no file and line; see `read_parses`."""
-    for _ in read_parses(corpora):
-        pass

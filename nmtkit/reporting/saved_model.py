@@ -30,8 +30,8 @@ from nmtkit.storage.model_description import (
     stored_aligning_attention,
 )
 from nmtkit.storage.run_folder import RunFolder, find_model, is_run
-from nmtkit.text.codec import TextCodec, Vocabulary
-from nmtkit.text.steps import steps_before
+from nmtkit.text.codec import TextCodec
+from nmtkit.text.vocabulary import Vocabulary
 from nmtkit.units import duration, printable
 
 _SHOWN_DIGITS = 12
@@ -209,7 +209,7 @@ def _vocabulary(codec: TextCodec) -> str:
 
 def _side(vocabulary: Vocabulary) -> str:
     """Describe the codec of a side, such as "unescape, nfc, moses and words"."""
-    steps = [name for step in steps_before(vocabulary) for name in step.names]
+    steps = vocabulary.steps.names
     return f"{', '.join(steps)} and {vocabulary.kind}" if steps else vocabulary.kind
 
 

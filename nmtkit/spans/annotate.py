@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, islice
 from random import Random
-from typing import Protocol
 
 from nmtkit.spans.placeholders import find_placeholders
-from nmtkit.text.links import Link, Spelling, in_order
+from nmtkit.text.links import Link, in_order
 from nmtkit.text.marks import Marks, is_marked, links_of_marks
 from nmtkit.text.subword import SPACE_SYMBOL
+from nmtkit.text.vocabulary import Vocabulary
 from nmtkit.text.words import word_and_punctuation_spans
 
 Ids = Sequence[int]
@@ -38,27 +38,6 @@ _MORE, _LONGER = 0.5, 0.6
 """Probabilities of one more tag, term or placeholder, and of one more word in it."""
 _EMPTY, _WHOLE_LINE, _SHORTENED = 0.2, 0.1, 0.25
 """Parts of the tags that are empty, or enclose the line, and of the terms whose end is missing."""
-
-
-class Vocabulary(Spelling, Protocol):
-    """What marks need of `nmtkit.text.codec.Vocabulary`."""
-
-    @property
-    def size(self) -> int:
-        """Number of entries."""
-
-    @property
-    def marks(self) -> Marks | None:
-        """The marks."""
-
-    def encode(self, line: str) -> list[int]:
-        """Return the ids of a line."""
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids."""
-
-    def piece(self, index: int) -> str:
-        """Return the entry of an id."""
 
 
 @dataclass(frozen=True)

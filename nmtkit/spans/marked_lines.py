@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from nmtkit.spans.annotate import Vocabulary, space_of
+from nmtkit.spans.annotate import space_of
 from nmtkit.spans.edges import Span
 from nmtkit.spans.markup import MarkedLine
 from nmtkit.spans.tags import ROOT, Element
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.links import words_of_pieces
+from nmtkit.text.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)

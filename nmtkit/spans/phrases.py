@@ -20,9 +20,9 @@ import torch
 from torch import Tensor
 
 from nmtkit.decoding.constraints import IMPOSSIBLE, NO_TOKEN, Constraint
-from nmtkit.spans.annotate import Vocabulary
 from nmtkit.spans.required import AFTER_WORDS, BEFORE_WORDS, is_word_character
 from nmtkit.symbols import EOS_ID
+from nmtkit.text.vocabulary import Vocabulary
 
 LOOKAHEAD = 1
 """Positions by which a phrase may begin before the free search attends to it, if W > 1."""

@@ -13,15 +13,15 @@ from typing import Self
 from nmtkit.errors import DataError
 from nmtkit.symbols import BOS_ID, EOS_ID, SPECIAL_WORDS, UNK_ID
 from nmtkit.text.lines import read_list
+from nmtkit.text.vocabulary import Vocabulary
 
 
-class Words:
+class Words(Vocabulary):
     """Words and their ids; tokens spelled like a special symbol are unknown."""
 
     kind = segmentation = "words"
     suffix = ".txt"
-    unknown_ids = frozenset({UNK_ID})
-    marks = None
+    is_preparable = is_segmented = True
 
     def __init__(self, words: Sequence[str]) -> None:
         """Store words in the order of their ids, which begin after the three special symbols."""
@@ -83,56 +83,32 @@ class Words:
             raise DataError(f"{path}: no words; give a list of words, one per line")
         return cls([*words])
 
-    def with_tokens(self, tokens: Sequence[str]) -> Self:
-        """Return a vocabulary with further entries at its end.
-
-        Args:
-            tokens: words; those that are entries already are left out.
-
-        Raises:
-            DataError: a token is a special symbol.
-        """
-        for token in tokens:
-            if not self.is_valid_entry(token):
-                raise DataError(f"token {token!r} is a special symbol; leave it out")
-        return type(self)([*dict.fromkeys([*self._words[len(SPECIAL_WORDS) :], *tokens])])
-
     @property
-    def data(self) -> bytes:
-        """The bytes of the file that `save` writes."""
+    def content(self) -> bytes:
+        """The words, one per line, special symbols first."""
         return "".join(f"{word}\n" for word in self._words).encode()
-
-    def save(self, path: Path) -> None:
-        """Write the words, special symbols first."""
-        path.write_bytes(self.data)
-
-    def encode(self, line: str) -> list[int]:
-        """Return one id per token, without special symbols; a blank line has none."""
-        return [self._ids.get(token, UNK_ID) for token in line.split()]
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """Return the words of ids joined by spaces, without begin and end symbols."""
-        return " ".join(self._words[i] for i in ids if i not in (BOS_ID, EOS_ID))
-
-    def normalize(self, line: str) -> str:
-        """Return the tokens of a line joined by single spaces."""
-        return " ".join(line.split())
 
     def piece(self, index: int) -> str:
         """Return the word of an id."""
         return self._words[index]
 
-    def word_ranges(self, ids: Sequence[int]) -> list[range]:
-        """Return the index of each token, as each is one word."""
-        return [range(index, index + 1) for index in range(len(ids))]
+    def _encode(self, line: str) -> list[int]:
+        return [self._ids.get(token, UNK_ID) for token in line.split()]
 
-    def texts(self, ids: Sequence[int]) -> list[str]:
-        """Return the text of each token."""
-        return list(map(self.piece, ids))
+    def _decode(self, ids: Sequence[int]) -> str:
+        return " ".join(self._words[i] for i in ids if i not in (BOS_ID, EOS_ID))
 
-    def spell(self, line: str) -> list[str]:
-        """Return the text of each token of a line, also of unknown ones."""
+    def _normalize(self, line: str) -> str:
+        return " ".join(line.split())
+
+    def _spell(self, line: str) -> list[str]:
         return line.split()
+
+    def _with_tokens(self, tokens: Sequence[str]) -> Self:
+        for token in tokens:
+            if not self.is_valid_entry(token):
+                raise DataError(f"token {token!r} is a special symbol; leave it out")
+        return type(self)([*dict.fromkeys([*self._words[len(SPECIAL_WORDS) :], *tokens])])
 
 
 def _find_problem(word: str, seen: Container[str]) -> str | None:

@@ -5,36 +5,22 @@ It is saved as a folder: codec.json, and the files of one shared vocabulary or o
 
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from nmtkit.config.metrics import TargetType, base_language
 from nmtkit.errors import RESTORE, ConfigError, DamagedError, DataError
-from nmtkit.parsing.linearize import complete, summarize_repairs
-from nmtkit.parsing.vocabulary import TREE_VOCABULARIES, check_parses
+from nmtkit.parsing.vocabulary import TREE_VOCABULARIES
 from nmtkit.storage.json_data import JsonError, decode, decode_text, encode
 from nmtkit.symbols import EOS_ID, source_symbol, target_symbol
 from nmtkit.text.closed_words import Words
-from nmtkit.text.corpus import Corpus
 from nmtkit.text.marian import UNKNOWN_LANGUAGES, MarianVocabulary
-from nmtkit.text.marks import Marks
-from nmtkit.text.steps import (
-    Cleaning,
-    MosesTokens,
-    NormalForm,
-    Prepared,
-    cleaning_of,
-    innermost,
-    steps_before,
-    steps_of,
-    with_steps,
-)
-from nmtkit.text.subword import Subword
+from nmtkit.text.steps import NormalForm, Steps
+from nmtkit.text.subword import SentencePieceVocabulary, Subword
+from nmtkit.text.vocabulary import Vocabulary
 from nmtkit.text.words import joined
 
 _OLDEST_VERSION = 3
@@ -44,135 +30,11 @@ SEVERAL = "mul"
 """The code of ISO 639 for several languages."""
 
 
-class Vocabulary(Protocol):
-    """One language's mapping between text and ids, without the end symbol."""
-
-    @property
-    def kind(self) -> str:
-        """Name of the kind in codec.json."""
-
-    @property
-    def segmentation(self) -> str:
-        """Name of the segmentation in the manifest of a dataset."""
-
-    @property
-    def suffix(self) -> str:
-        """Suffix of the file name."""
-
-    @property
-    def size(self) -> int:
-        """V, the number of ids."""
-
-    @property
-    def data(self) -> bytes:
-        """The saved bytes; vocabularies with equal bytes behave equally."""
-
-    @property
-    def unknown_ids(self) -> frozenset[int]:
-        """Ids that stand for text outside the vocabulary: <unk> and the bytes of byte fallback."""
-
-    @property
-    def marks(self) -> Marks | None:
-        """Ids of the symbols that no text has; None = there are none."""
-
-    def encode(self, line: str) -> list[int]:
-        """Return the ids of a line; a blank line has none."""
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids without begin and end symbols."""
-
-    def normalize(self, line: str) -> str:
-        """Return the normalised line, which equals `decode(encode(line))` for known text."""
-
-    def piece(self, index: int) -> str:
-        """Return the entry of an id."""
-
-    def word_ranges(self, ids: Sequence[int]) -> list[range]:
-        """Return the words, by index from 0, that each token is part of; they are in order."""
-
-    def texts(self, ids: Sequence[int]) -> list[str]:
-        """Return the text of each token; concatenated, and spaces aside, it is `decode(ids)`."""
-
-    def spell(self, line: str) -> list[str]:
-        """Return the text of each token of a line, also of unknown ones."""
-
-    def save(self, path: Path) -> None:
-        """Write the file, and files with the same stem if the kind has more than one."""
-
-
-class VocabularyClass(Protocol):
-    """The class that implements a kind of vocabulary."""
-
-    @property
-    def kind(self) -> str:
-        """See `Vocabulary`."""
-
-    @property
-    def suffix(self) -> str:
-        """See `Vocabulary`."""
-
-    def load(self, path: Path) -> Vocabulary:
-        """Read a file; ConfigError or DataError if it cannot be used."""
-
-
-def _as_decoded(text: str, _source_line: str) -> tuple[str, bool | None]:
-    return text, None
-
-
-def _no_summary(_counts: Counter[bool | None]) -> str:
-    return ""
-
-
-def _accept(_corpora: Sequence[Corpus]) -> None:
-    pass
-
-
-@dataclass(frozen=True)
-class Kind:
-    """Facts about a kind of vocabulary.
-
-    Attributes:
-        vocabulary: its class.
-        target_type: type of target lines with this vocabulary.
-        is_preparable: the text may be cleaned, and Moses may tokenise it, first.
-        is_segmented: the text has spaces between its tokens, unless Moses tokenises it.
-        is_per_side: each side has its own files, even if both share the ids.
-        check: reads the text of a dataset; DataError for a line that cannot be encoded.
-        complete: see `TextCodec.complete`.
-        summarize: returns a line about outputs, counted by the second value of `complete`; "" =
-            nothing to report.
-        no_export: why models with this target cannot be exported, as other libraries lack
-            `complete`; "" = they can.
-    """
-
-    vocabulary: VocabularyClass
-    target_type: TargetType = "text"
-    is_preparable: bool = False
-    is_segmented: bool = False
-    is_per_side: bool = False
-    check: Callable[[Sequence[Corpus]], None] = _accept
-    complete: Callable[[str, str], tuple[str, bool | None]] = _as_decoded
-    summarize: Callable[[Counter[bool | None]], str] = _no_summary
-    no_export: str = ""
-
-
-KINDS: dict[str, Kind] = {
-    "sentencepiece": Kind(Subword, is_preparable=True),
-    "words": Kind(Words, is_preparable=True, is_segmented=True),
-    "marian": Kind(MarianVocabulary, is_per_side=True),
-    **{
-        one.kind: Kind(
-            one,
-            target_type="trees",
-            is_segmented=True,
-            check=check_parses,
-            complete=partial(complete, one.linearization),
-            summarize=summarize_repairs,
-            no_export="the words of the source, which belong in the trees, cannot be put there",
-        )
-        for one in TREE_VOCABULARIES.values()
-    },
-}
+_CLASSES: Sequence[type[Vocabulary]] = [
+    *(Subword, Words, MarianVocabulary),
+    *TREE_VOCABULARIES.values(),
+]
+KINDS = {one.kind: one for one in _CLASSES}
 """Kinds of vocabulary by their names in codec.json."""
 
 
@@ -189,20 +51,20 @@ class SideDescription:
     @staticmethod
     def of(lang: str, vocabulary: Vocabulary) -> "SideDescription":
         """Return the description of a side."""
-        is_tokenized = any(isinstance(step, MosesTokens) for step in steps_before(vocabulary))
-        cleaning = cleaning_of(vocabulary)
+        steps = vocabulary.steps
         return SideDescription(
             lang=lang,
             kind=vocabulary.kind,
-            tokenizer="moses" if is_tokenized else "none",
-            unescape=cleaning.unescape,
-            normalize=cleaning.normalize,
+            tokenizer="moses" if steps.moses_lang else "none",
+            unescape=steps.unescape,
+            normalize=steps.normalize,
         )
 
-    def prepare(self, vocabulary: Vocabulary) -> Vocabulary:
-        """Put the steps before a vocabulary."""
-        lang = self.lang if self.tokenizer == "moses" else None
-        return with_steps(vocabulary, steps_of(Cleaning(self.unescape, self.normalize), lang))
+    @property
+    def steps(self) -> Steps:
+        """The steps before the vocabulary."""
+        lang = self.lang if self.tokenizer == "moses" else ""
+        return Steps(self.unescape, self.normalize, lang)
 
 
 @dataclass(frozen=True)
@@ -303,17 +165,13 @@ class TextCodec:
 
     def join_target(self, texts: Iterable[str]) -> str:
         """Join the translations of a line's parts, by spaces if their script has them."""
-        is_restored = any(step.changes_spaces for step in steps_before(self.target))
-        if KINDS[self.target.kind].is_segmented and not is_restored:
+        if self.target.is_segmented and not self.target.steps.moses_lang:
             return " ".join(filter(None, texts))
         return joined(texts, are_sentences=False)
 
     def complete(self, text: str, source_line: str) -> tuple[str, bool | None]:
-        """Return the final form of a decoded text, and whether it was repaired.
-
-        The second value is None for blank lines and for plain text, which cannot be malformed.
-        """
-        return KINDS[self.target.kind].complete(text, source_line)
+        """Return the final form of a decoded text; see `Vocabulary.complete`."""
+        return self.target.complete(text, source_line)
 
     def accepts_languages(self, source: str, target: str) -> bool:
         """Return whether these are the languages, as far as they are known.
@@ -339,14 +197,11 @@ class TextCodec:
         """
         marked = []
         for side in (self.source, self.target):
-            is_raw = not any(step.changes_spaces for step in steps_before(side))
-            inner = innermost(side)
-            if not (isinstance(inner, Subword | MarianVocabulary) and is_raw):
+            if not isinstance(side, SentencePieceVocabulary) or side.steps.moses_lang:
                 raise ConfigError(
                     f"marks are for raw text that SentencePiece segments, and a vocabulary of the "
                     f"model is of {self.segmentation}; leave out --marks [vocabulary.marks]"
                 )
-            assert isinstance(side, Subword | MarianVocabulary | Prepared)
             marked.append(side.with_marks(number))
         source, target = marked
         return replace(self, source=source, target=source if self.target is self.source else target)
@@ -364,14 +219,13 @@ class TextCodec:
     @property
     def target_type(self) -> TargetType:
         """Type of the target lines, which determines the metrics that can compare them."""
-        return KINDS[self.target.kind].target_type
+        return self.target.target_type
 
     @property
     def segmentation(self) -> str:
         """Description of the segmentation of both sides, such as `nfc, moses, bpe and words`."""
         sides = self.source, self.target
-        steps = [step for side in sides for step in steps_before(side)]
-        names = dict.fromkeys(name for step in steps for name in step.names)
+        names = dict.fromkeys(name for side in sides for name in side.steps.names)
         return ", ".join([*names, " and ".join(dict.fromkeys(side.segmentation for side in sides))])
 
     @property
@@ -423,8 +277,8 @@ class TextCodec:
         return TextCodec(
             source_lang=source.lang,
             target_lang=target.lang,
-            source=source.prepare(vocabularies[0]),
-            target=target.prepare(vocabularies[-1]),
+            source=vocabularies[0].with_steps(source.steps),
+            target=vocabularies[-1].with_steps(target.steps),
             is_shared=description.is_shared,
             directions=description.directions,
             has_source_symbols=description.has_source_symbols,
@@ -474,8 +328,7 @@ def _checked(described: Description) -> Description:
     for name, side in (("source", described.source), ("target", described.target)):
         if side.kind not in KINDS:
             raise JsonError("unknown", f"{name}.kind")
-        is_plain = side.tokenizer == side.normalize == "none" and not side.unescape
-        if not (is_plain or KINDS[side.kind].is_preparable):
+        if side.steps.names and not KINDS[side.kind].is_preparable:
             raise JsonError("of a vocabulary that takes no steps", f"{name}.kind")
     same = replace(described.source, lang=described.target.lang)
     if described.is_shared and described.target != same:
@@ -485,11 +338,11 @@ def _checked(described: Description) -> Description:
     return described
 
 
-def _load_vocabulary(kind: Kind, folder: Path, name: str) -> Vocabulary:
-    path = folder / f"{name}{kind.vocabulary.suffix}"
+def _load_vocabulary(kind: type[Vocabulary], folder: Path, name: str) -> Vocabulary:
+    path = folder / f"{name}{kind.suffix}"
     if not path.is_file():
         raise DamagedError(f"{path}: missing; {RESTORE}")
     try:
-        return kind.vocabulary.load(path)
+        return kind.load(path)
     except (ConfigError, DataError) as error:
         raise DamagedError(f"damaged codec ({error}); {RESTORE}") from error

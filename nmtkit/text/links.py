@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import accumulate, pairwise, takewhile
 from operator import eq
-from typing import Protocol
 
 from nmtkit.errors import DataError
 from nmtkit.symbols import UNK_ID
+from nmtkit.text.vocabulary import Vocabulary
 from nmtkit.text.words import words_of_spans
 
 Link = tuple[int, int]
@@ -84,21 +84,8 @@ def check_links(links: Iterable[Link], num_words: tuple[int, int]) -> None:
             )
 
 
-class Spelling(Protocol):
-    """The part of a vocabulary that spells pieces."""
-
-    def texts(self, ids: Sequence[int]) -> list[str]:
-        """See `nmtkit.text.codec.Vocabulary`."""
-
-    def spell(self, line: str) -> list[str]:
-        """See `nmtkit.text.codec.Vocabulary`."""
-
-    def normalize(self, line: str) -> str:
-        """See `nmtkit.text.codec.Vocabulary`."""
-
-
 def words_of_pieces(
-    vocabulary: Spelling, ids: Sequence[int], words: Sequence[str], line: str | None = None
+    vocabulary: Vocabulary, ids: Sequence[int], words: Sequence[str], line: str | None = None
 ) -> list[range]:
     """Return the words of a raw line that each of its pieces is part of.
 

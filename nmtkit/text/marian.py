@@ -10,23 +10,13 @@ import re
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 from nmtkit.errors import RESTORE, DamagedError, DataError
 from nmtkit.storage.json_data import JsonError, decode_text
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
-from nmtkit.text.marks import Marks, mark_names
-from nmtkit.text.subword import (
-    SPACE_SYMBOL,
-    check_whole,
-    load_processor,
-    normalized,
-    texts_of,
-    unknown_pieces,
-    whole_pieces,
-    with_unknown,
-    word_ranges,
-)
-from nmtkit.text.subword_file import with_pieces
+from nmtkit.text.marks import Marks
+from nmtkit.text.subword import SPACE_SYMBOL, SentencePieceVocabulary
 
 _BYTE = "<0x{:02X}>"
 _LANGUAGE_BEGIN, _LANGUAGE_END = ">>", "<<"
@@ -37,11 +27,11 @@ UNKNOWN_LANGUAGES = ("source", "target")
 """Languages of an imported model whose folder does not name them."""
 
 
-class MarianVocabulary:
+class MarianVocabulary(SentencePieceVocabulary):
     """A SentencePiece model whose ids come from a list; special symbols have nmtkit's ids."""
 
     kind = segmentation = "marian"
-    suffix = ".model"
+    is_per_side = True
 
     def __init__(self, model: bytes, pieces: Sequence[str], name: str) -> None:
         """Load a model and the list of its pieces.
@@ -56,15 +46,14 @@ class MarianVocabulary:
         Raises:
             DamagedError: the bytes are not a SentencePiece model.
         """
-        self.model = model
-        self._processor = load_processor(model, name)
+        super().__init__(model, name)
         self._pieces = tuple(pieces)
         self._ids = {piece: index for index, piece in enumerate(pieces)}
         assert len(self._ids) == len(pieces) > EOS_ID, "a piece appears twice, or one is missing"
         self.size = len(pieces)
 
-    @staticmethod
-    def load(path: Path) -> "MarianVocabulary":
+    @classmethod
+    def load(cls, path: Path) -> Self:
         """Read the files that `save` wrote.
 
         Raises:
@@ -81,32 +70,7 @@ class MarianVocabulary:
             raise DamagedError(f"{list_path}: {error}; {RESTORE}") from None
         if not len({*pieces}) == len(pieces) > EOS_ID:
             raise DamagedError(f"{list_path}: not a list of distinct pieces; {RESTORE}")
-        return MarianVocabulary(model, pieces, str(path))
-
-    def with_tokens(self, tokens: Sequence[str]) -> "MarianVocabulary":
-        """Return a vocabulary with further entries at its end, whole where they follow a space.
-
-        A language symbol, such as `>>fra<<`, becomes an entry of the list only.
-
-        Args:
-            tokens: words; those that are entries already are left out.
-
-        Raises:
-            DataError: a token cannot be an entry of this model.
-        """
-        languages = [token for token in tokens if _is_language(token)]
-        words = [token for token in tokens if not _is_language(token)]
-        pieces = whole_pieces(words, self.normalize)
-        model = with_pieces(self.model, unknown_pieces(self._processor, pieces))
-        listed = dict.fromkeys([*self._pieces, *languages, *pieces])
-        extended = MarianVocabulary(model, [*listed], "the extended vocabulary")
-        check_whole(tokens, extended.encode)
-        return extended
-
-    def with_marks(self, number: int) -> "MarianVocabulary":
-        """Return a vocabulary with marks at its end; those that it has are left out."""
-        listed = dict.fromkeys([*self._pieces, *mark_names(number)])
-        return MarianVocabulary(self.model, [*listed], "the vocabulary with marks")
+        return cls(model, pieces, str(path))
 
     @cached_property
     def marks(self) -> Marks | None:
@@ -114,13 +78,9 @@ class MarianVocabulary:
         return Marks.of(self._ids.get)
 
     @property
-    def data(self) -> bytes:
+    def content(self) -> bytes:
         """The bytes of both files that `save` writes."""
         return self.model + self._list
-
-    @property
-    def _list(self) -> bytes:
-        return (json.dumps(self._pieces, ensure_ascii=False, indent=0) + "\n").encode()
 
     def save(self, path: Path) -> None:
         """Write the model, and the list of pieces with the suffix .json."""
@@ -132,13 +92,6 @@ class MarianVocabulary:
         """Ids that stand for text outside the vocabulary: <unk> and the bytes of byte fallback."""
         byte_ids = (self._ids.get(_BYTE.format(byte)) for byte in range(256))
         return frozenset({UNK_ID, *(index for index in byte_ids if index is not None)})
-
-    def encode(self, line: str) -> list[int]:
-        """Return the ids of a line, without special symbols; a blank line has none."""
-        symbol, text = self.split_symbol(line)
-        pieces: list[str] = self._processor.encode(text, out_type=str)
-        ids = [self._id_of_text(piece) for piece in pieces]
-        return [self._ids[symbol], *ids] if symbol else ids
 
     def split_symbol(self, line: str) -> tuple[str, str]:
         """Split the language symbol from the beginning of a line; "" if it has none."""
@@ -171,10 +124,29 @@ class MarianVocabulary:
                 f"{', '.join(languages[:_NUM_SHOWN])}{more}"
             )
 
-    def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids without begin and end symbols."""
-        silent = {BOS_ID, EOS_ID, *(self.marks.ids if self.marks else ())}
-        pieces = [self._decodable[index] for index in ids if index not in silent]
+    def piece(self, index: int) -> str:
+        """Return the entry of an id."""
+        return self._pieces[index]
+
+    @property
+    def _list(self) -> bytes:
+        return (json.dumps(self._pieces, ensure_ascii=False, indent=0) + "\n").encode()
+
+    def _encode(self, line: str) -> list[int]:
+        return [*map(self._id_of_text, self._segment(line))]
+
+    def _segment(self, line: str) -> list[str]:
+        symbol, text = self.split_symbol(line)
+        pieces: list[str] = self._processor.encode(text, out_type=str)
+        return [symbol, *pieces] if symbol else pieces
+
+    def _id_of_text(self, piece: str) -> int:
+        """Return the id of a piece; one spelled like the begin or end symbol is unknown."""
+        index = self._ids.get(piece, UNK_ID)
+        return UNK_ID if index in (BOS_ID, EOS_ID) else index
+
+    def _decode(self, ids: Sequence[int]) -> str:
+        pieces = [self._decodable[index] for index in ids if index not in self._silent]
         text: str = self._processor.decode_pieces(pieces)
         return text.strip(" ")
 
@@ -187,33 +159,22 @@ class MarianVocabulary:
             for piece, index in zip(self._pieces, known, strict=True)
         ]
 
-    def normalize(self, line: str) -> str:
-        """Return the normalised line without its language symbol: NFKC, single spaces."""
+    def _normalize(self, line: str) -> str:
         _, text = self.split_symbol(line)
-        return normalized(self._processor, text)
+        return super()._normalize(text)
 
-    def piece(self, index: int) -> str:
-        """Return the entry of an id."""
-        return self._pieces[index]
+    def _with_tokens(self, tokens: Sequence[str]) -> Self:
+        """Return the vocabulary with tokens; language symbols are entries of the list only."""
+        languages = [token for token in tokens if _is_language(token)]
+        pieces, model = self._with_pieces([one for one in tokens if not _is_language(one)])
+        listed = dict.fromkeys([*self._pieces, *languages, *pieces])
+        extended = type(self)(model, [*listed], "the extended vocabulary")
+        extended._check_whole(tokens)
+        return extended
 
-    def word_ranges(self, ids: Sequence[int]) -> list[range]:
-        """Return the words of `decode(ids)`, by index from 0, that each token is part of."""
-        return word_ranges(self.texts(ids))
-
-    def texts(self, ids: Sequence[int]) -> list[str]:
-        """Return the text of each token."""
-        return texts_of(ids, self.piece, self.unknown_ids, self.marks)
-
-    def spell(self, line: str) -> list[str]:
-        """Return the text of each token of a line, also of unknown ones."""
-        symbol, text = self.split_symbol(line)
-        ids, pieces = self.encode(line), self._processor.encode(text, out_type=str)
-        return with_unknown(self.texts(ids), ids, [symbol, *pieces] if symbol else pieces)
-
-    def _id_of_text(self, piece: str) -> int:
-        """Return the id of a piece; one spelled like the begin or end symbol is unknown."""
-        index = self._ids.get(piece, UNK_ID)
-        return UNK_ID if index in (BOS_ID, EOS_ID) else index
+    def _with_marks(self, names: Sequence[str]) -> Self:
+        listed = dict.fromkeys([*self._pieces, *names])
+        return type(self)(self.model, [*listed], "the vocabulary with marks")
 
 
 def _is_language(token: str) -> bool:

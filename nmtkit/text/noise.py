@@ -8,28 +8,21 @@ line stay ids, and a line with other entries that stay whole, those of --whole-t
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Protocol
 
 from nmtkit.config.metrics import base_language
 from nmtkit.symbols import EOS_ID, UNK_ID
 from nmtkit.text import words
 from nmtkit.text.marian import MarianVocabulary
-from nmtkit.text.steps import innermost
 from nmtkit.text.subword import SPACE_SYMBOL, Subword
 from nmtkit.text.subword_file import SubwordFile
+from nmtkit.text.vocabulary import Vocabulary
 from nmtkit.text.words import joined, letter_spans, words_of
-
-
-class _Vocabulary(Protocol):
-    def encode(self, line: str) -> list[int]: ...
-    def decode(self, ids: Sequence[int]) -> str: ...
-    def piece(self, index: int) -> str: ...
 
 
 class EditableText:
     """Converts ids of a vocabulary to text that may be changed, and back."""
 
-    def __init__(self, vocabulary: _Vocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary) -> None:
         """Find the entries that stay whole."""
         self._vocabulary = vocabulary
         self._whole = whole_entries(vocabulary)
@@ -78,11 +71,10 @@ class EditableText:
         return UNK_ID not in ids and self._whole.isdisjoint(ids)
 
 
-def whole_entries(vocabulary: object) -> frozenset[int]:
+def whole_entries(vocabulary: Vocabulary) -> frozenset[int]:
     """Return the ids of entries that stay whole: tags, language symbols, --whole-tokens."""
-    vocabulary = innermost(vocabulary)
     if isinstance(vocabulary, Subword):
-        return frozenset(SubwordFile.of(vocabulary.data).whole)
+        return frozenset(SubwordFile.of(vocabulary.model).whole)
     if isinstance(vocabulary, MarianVocabulary):
         pieces = {*SubwordFile.of(vocabulary.model).whole.values()}
         entries = map(vocabulary.piece, range(vocabulary.size))

@@ -10,13 +10,14 @@ Source: Kudo and Richardson 2018, https://arxiv.org/abs/1808.06226
 import io
 import re
 import sys
+from abc import abstractmethod
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 import sentencepiece
@@ -27,7 +28,7 @@ from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from nmtkit.text.lines import read_whole
 from nmtkit.text.marks import Marks, mark_names
 from nmtkit.text.subword_file import SubwordFile, with_controls, with_denormalizer, with_pieces
-from nmtkit.text.words import word_spans, words_of_parts
+from nmtkit.text.vocabulary import Vocabulary
 
 Algorithm = Literal["bpe", "unigram"]
 
@@ -85,11 +86,88 @@ class SubwordRules:
 USUAL_RULES = SubwordRules()
 
 
-class Subword:
-    """A SentencePiece model."""
+class SentencePieceVocabulary(Vocabulary):
+    """A vocabulary of text that a SentencePiece model segments.
+
+    Attributes:
+        model: the bytes of the model.
+    """
+
+    suffix = ".model"
+
+    def __init__(self, model: bytes, name: str) -> None:
+        """Load a model; DamagedError, with this name, if the bytes are none."""
+        self.model = model
+        self._processor = load_processor(model, name)
+
+    def with_marks(self, number: int) -> Self:
+        """Return a vocabulary with marks at its end; those that it has are left out."""
+        return self._with_marks(mark_names(number)).with_steps(self.steps)
+
+    def texts(self, ids: Sequence[int]) -> list[str]:
+        """Return the text of each token; a character in bytes is the text of its last one."""
+        texts = [""]
+        decoder = getincrementaldecoder("utf-8")("replace")
+        for index in ids:
+            if index in self.unknown_ids and index != UNK_ID:
+                texts.append(decoder.decode(bytes.fromhex(self.piece(index)[3:5])))  # <0xE4>
+            else:
+                texts[-1] += decoder.decode(b"", final=True)  # half a character
+                texts.append("" if index in self._silent else self._spelled(index))
+        texts[-1] += decoder.decode(b"", final=True)
+        return texts[1:]
+
+    @abstractmethod
+    def _segment(self, line: str) -> list[str]:
+        """Return the pieces of a line as the model spells them."""
+
+    @abstractmethod
+    def _with_marks(self, names: Sequence[str]) -> Self: ...
+
+    @cached_property
+    def _silent(self) -> frozenset[int]:
+        """Ids without a text."""
+        return frozenset({BOS_ID, EOS_ID, *(self.marks.ids if self.marks else ())})
+
+    def _spelled(self, index: int) -> str:
+        """Return SentencePiece's text for an id inside a sequence."""
+        return _UNKNOWN if index == UNK_ID else self.piece(index).replace(SPACE_SYMBOL, " ")
+
+    def _normalize(self, line: str) -> str:
+        """Return a line as the model normalises it, with plain spaces and none at the ends."""
+        # Decoding restores U+2581 if the model has the rule, and only then.
+        literal: str = self._processor.decode_pieces([_ESCAPED_SPACE_SYMBOL])
+        return _as_text(self._processor.normalize(line), literal)
+
+    def _spell(self, line: str) -> list[str]:
+        ids, pieces = self._encode(line), self._segment(line)
+        return [
+            piece.replace(SPACE_SYMBOL, " ") if index == UNK_ID else text
+            for text, index, piece in zip(self.texts(ids), ids, pieces, strict=True)
+        ]
+
+    def _with_pieces(self, tokens: Sequence[str]) -> tuple[list[str], bytes]:
+        """Return the pieces of tokens, and the model with those that it lacks."""
+        pieces = whole_pieces(tokens, self._normalize)
+        unknown = self._processor.unk_id()
+        lacking = [piece for piece in pieces if self._processor.piece_to_id(piece) == unknown]
+        return pieces, with_pieces(self.model, lacking)
+
+    def _check_whole(self, tokens: Iterable[str]) -> None:
+        """Raise DataError for a token that is not encoded as one id."""
+        for token in tokens:
+            if len(self._encode(token)) != 1:
+                raise DataError(
+                    f"token {token!r} cannot be one entry of this vocabulary, whose own rules "
+                    "split it; leave it out"
+                )
+
+
+class Subword(SentencePieceVocabulary):
+    """A SentencePiece model with its own ids."""
 
     kind = "sentencepiece"
-    suffix = ".model"
+    is_preparable = True
 
     def __init__(self, model: bytes, name: str) -> None:
         """Load a model.
@@ -102,8 +180,8 @@ class Subword:
             DamagedError: the bytes are not a SentencePiece model.
             ConfigError: its special symbols have other ids than nmtkit's.
         """
-        self.data = model
-        self._processor = processor = load_processor(model, name)
+        super().__init__(model, name)
+        processor = self._processor
         found = (processor.unk_id(), processor.bos_id(), processor.eos_id())
         if found != (UNK_ID, BOS_ID, EOS_ID):
             raise ConfigError(
@@ -166,8 +244,8 @@ class Subword:
         data = with_denormalizer(model.getvalue(), _decoding_rule())
         return Subword(data, f"subwords of {text}")
 
-    @staticmethod
-    def load(path: Path) -> "Subword":
+    @classmethod
+    def load(cls, path: Path) -> Self:
         """Read a model file.
 
         Raises:
@@ -179,136 +257,60 @@ class Subword:
             model = read_whole(path)
         except OSError as error:
             raise ConfigError(f"{path}: {error.strerror}; give a SentencePiece model") from error
-        return Subword(model, str(path))
+        return cls(model, str(path))
 
-    def save(self, path: Path) -> None:
-        """Write the model file."""
-        path.write_bytes(self.data)
+    @property
+    def content(self) -> bytes:
+        """The model file."""
+        return self.model
 
     @cached_property
     def segmentation(self) -> str:
         """SentencePiece's algorithm: "bpe", "unigram", "word" or "char"."""
-        return SubwordFile.of(self.data).algorithm
-
-    def with_tokens(self, tokens: Sequence[str]) -> "Subword":
-        """Return a vocabulary with further entries at its end, whole where they follow a space.
-
-        Args:
-            tokens: words; those that are entries already are left out.
-
-        Raises:
-            DataError: a token cannot be an entry of this model.
-        """
-        pieces = whole_pieces(tokens, self.normalize)
-        model = with_pieces(self.data, unknown_pieces(self._processor, pieces))
-        extended = Subword(model, "the extended vocabulary")
-        check_whole(tokens, extended.encode)
-        return extended
-
-    def with_marks(self, number: int) -> "Subword":
-        """Return a vocabulary with marks at its end; those that it has are left out."""
-        added = [name for name in mark_names(number) if self._control_id(name) is None]
-        return Subword(with_controls(self.data, added), "the vocabulary with marks")
+        return SubwordFile.of(self.model).algorithm
 
     @cached_property
     def marks(self) -> Marks | None:
         """The marks of the vocabulary; None = it has none."""
         return Marks.of(self._control_id)
 
-    def _control_id(self, name: str) -> int | None:
-        """Return the id of a control piece, which no text has; None = there is none."""
-        index: int = self._processor.piece_to_id(name)
-        return index if self._processor.is_control(index) else None
-
     @cached_property
     def unknown_ids(self) -> frozenset[int]:
         """Ids that stand for text outside the vocabulary: <unk> and the bytes of byte fallback."""
         return frozenset({UNK_ID, *filter(self._processor.is_byte, range(self.size))})
-
-    def encode(self, line: str) -> list[int]:
-        """Return the ids of a line, without special symbols; a blank line has none."""
-        ids: list[int] = self._processor.encode(line)
-        return ids
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids without begin and end symbols."""
-        # SentencePiece skips marks too, but not within the bytes of a character.
-        silent = {BOS_ID, EOS_ID, *(self.marks.ids if self.marks else ())}
-        text: str = self._processor.decode([i for i in ids if i not in silent])
-        return text
-
-    def normalize(self, line: str) -> str:
-        """Return the line as the model normalises it, with single spaces, none at the ends."""
-        return normalized(self._processor, line)
 
     def piece(self, index: int) -> str:
         """Return the entry of an id as SentencePiece spells it."""
         text: str = self._processor.id_to_piece(index)
         return text
 
-    def word_ranges(self, ids: Sequence[int]) -> list[range]:
-        """Return the words of `decode(ids)`, by index from 0, that each token is part of.
+    def _encode(self, line: str) -> list[int]:
+        ids: list[int] = self._processor.encode(line)
+        return ids
 
-        A space belongs to the word after it; at the end of the text, to the last word. An unknown
-        token is decoded with spaces on both sides, so it is a separate word.
-        """
-        return word_ranges(self.texts(ids))
+    def _segment(self, line: str) -> list[str]:
+        pieces: list[str] = self._processor.encode(line, out_type=str)
+        return pieces
 
-    def texts(self, ids: Sequence[int]) -> list[str]:
-        """Return the text of each token."""
-        return texts_of(ids, self.piece, self.unknown_ids, self.marks)
+    def _decode(self, ids: Sequence[int]) -> str:
+        # SentencePiece skips marks too, but not within the bytes of a character.
+        text: str = self._processor.decode([i for i in ids if i not in self._silent])
+        return text
 
-    def spell(self, line: str) -> list[str]:
-        """Return the text of each token of a line, also of unknown ones."""
-        ids, pieces = self.encode(line), self._processor.encode(line, out_type=str)
-        return with_unknown(self.texts(ids), ids, pieces)
+    def _with_tokens(self, tokens: Sequence[str]) -> Self:
+        _, model = self._with_pieces(tokens)
+        extended = type(self)(model, "the extended vocabulary")
+        extended._check_whole(tokens)
+        return extended
 
+    def _with_marks(self, names: Sequence[str]) -> Self:
+        added = [name for name in names if self._control_id(name) is None]
+        return type(self)(with_controls(self.model, added), "the vocabulary with marks")
 
-def texts_of(
-    ids: Sequence[int],
-    piece: Callable[[int], str],
-    unknown_ids: Collection[int],
-    marks: Marks | None,
-) -> list[str]:
-    """Return the text of each token; concatenated, and spaces aside, the decoded text.
-
-    A character in bytes is the text of its last one.
-
-    Args:
-        ids: the tokens.
-        piece: returns the entry of an id.
-        unknown_ids: ids of <unk> and of bytes.
-        marks: those of the vocabulary, which have no text.
-    """
-    texts = [""]
-    silent = {BOS_ID, EOS_ID, *(marks.ids if marks else ())}
-    decoder = getincrementaldecoder("utf-8")("replace")
-    for index in ids:
-        if index in unknown_ids and index != UNK_ID:
-            texts.append(decoder.decode(bytes.fromhex(piece(index)[3:5])))  # <0xE4>
-        else:
-            texts[-1] += decoder.decode(b"", final=True)  # half a character
-            texts.append("" if index in silent else _spelled(index, piece))
-    texts[-1] += decoder.decode(b"", final=True)
-    return texts[1:]
-
-
-def with_unknown(texts: Sequence[str], ids: Sequence[int], pieces: Sequence[str]) -> list[str]:
-    """Return the texts of tokens, those of <unk> replaced by the pieces of the line."""
-    return [
-        piece.replace(SPACE_SYMBOL, " ") if index == UNK_ID else text
-        for text, index, piece in zip(texts, ids, pieces, strict=True)
-    ]
-
-
-def word_ranges(texts: Sequence[str]) -> list[range]:
-    """Return the words of a text that each token is part of, given the tokens' texts."""
-    return words_of_parts(texts, word_spans("".join(texts)))
-
-
-def _spelled(index: int, piece: Callable[[int], str]) -> str:
-    """Return SentencePiece's text for an id inside a sequence."""
-    return _UNKNOWN if index == UNK_ID else piece(index).replace(SPACE_SYMBOL, " ")
+    def _control_id(self, name: str) -> int | None:
+        """Return the id of a control piece, which no text has; None = there is none."""
+        index: int = self._processor.piece_to_id(name)
+        return index if self._processor.is_control(index) else None
 
 
 def load_processor(model: bytes, name: str) -> sentencepiece.SentencePieceProcessor:
@@ -322,13 +324,6 @@ def load_processor(model: bytes, name: str) -> sentencepiece.SentencePieceProces
             ".model, not its .vocab"
         ) from None
     return processor
-
-
-def normalized(processor: sentencepiece.SentencePieceProcessor, line: str) -> str:
-    """Return a line as a model normalises it, with plain spaces and none at the ends."""
-    # Decoding restores U+2581 if the model has the rule, and only then.
-    literal: str = processor.decode_pieces([_ESCAPED_SPACE_SYMBOL])
-    return _as_text(processor.normalize(line), literal)
 
 
 def trained_pieces(tokens: Iterable[str], rules: SubwordRules) -> list[str]:
@@ -368,24 +363,6 @@ def whole_pieces(tokens: Iterable[str], normalize: Callable[[str], str]) -> list
                 f"SentencePiece's {_LONGEST_PIECE:,}; leave it out"
             )
     return pieces
-
-
-def unknown_pieces(
-    processor: sentencepiece.SentencePieceProcessor, pieces: Sequence[str]
-) -> list[str]:
-    """Return the pieces that a model lacks."""
-    unknown: int = processor.unk_id()
-    return [piece for piece in pieces if processor.piece_to_id(piece) == unknown]
-
-
-def check_whole(tokens: Iterable[str], encode: Callable[[str], Sequence[int]]) -> None:
-    """Raise DataError for a token that a vocabulary does not encode as one id."""
-    for token in tokens:
-        if len(encode(token)) != 1:
-            raise DataError(
-                f"token {token!r} cannot be one entry of this vocabulary, whose own rules split "
-                "it; leave it out"
-            )
 
 
 @cache

@@ -29,9 +29,10 @@ from nmtkit.storage.model_description import (
 from nmtkit.storage.model_folder import check_size, read_parameters, restore_parameters
 from nmtkit.storage.run_folder import CONFIG, find_model
 from nmtkit.symbols import EOS_ID
-from nmtkit.text.codec import TextCodec, Vocabulary
+from nmtkit.text.codec import TextCodec
 from nmtkit.text.marks import is_marked
 from nmtkit.text.subword import SPACE_SYMBOL
+from nmtkit.text.vocabulary import Vocabulary
 
 _PARAMETERS = {
     "source": {"source_embedding.tokens.weight"},

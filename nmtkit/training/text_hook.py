@@ -33,12 +33,12 @@ from nmtkit.config.training_rules import (
 from nmtkit.data.binary import SIDES, Dataset, Indices, PairIds, Pairs, Sequences
 from nmtkit.errors import ConfigError
 from nmtkit.spans.annotate import Annotator, LinkedPair
-from nmtkit.text.codec import TextCodec, Vocabulary, languages_of
+from nmtkit.text.codec import TextCodec, languages_of
 from nmtkit.text.links import Link, links_of_pieces, words_of_pieces
 from nmtkit.text.noise import MODIFIERS, SOURCE_MODIFIERS, EditableText, Texts, join
-from nmtkit.text.steps import innermost
 from nmtkit.text.subword import Subword
 from nmtkit.text.subword_sampler import SubwordSampler, can_sample
+from nmtkit.text.vocabulary import Vocabulary
 from nmtkit.training.micro_batches import noise_seed, subword_seed
 
 _CLOSED = ("words", "word")
@@ -447,5 +447,6 @@ def _make_samplers(recipe: TrainRecipe, codec: TextCodec) -> list[SubwordSampler
 
 def _model_to_sample(vocabulary: Vocabulary) -> bytes | None:
     """Return the model of a vocabulary, or None if it has only one segmentation of a text."""
-    subword = innermost(vocabulary)
-    return subword.data if isinstance(subword, Subword) and can_sample(subword.data) else None
+    if isinstance(vocabulary, Subword) and can_sample(vocabulary.model):
+        return vocabulary.model
+    return None

@@ -34,7 +34,7 @@ from nmtkit.storage.run_folder import RunFolder, ValidationLines, find_model
 from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.json_lines import write_object
-from nmtkit.text.steps import Cleaning, steps_of, with_steps
+from nmtkit.text.steps import Steps
 from nmtkit.text.subword import Subword
 from nmtkit.text.translations import SCHEMA
 from nmtkit.training.micro_batches import MicroBatchSchedule
@@ -193,8 +193,8 @@ def make_codecs() -> tuple[TextCodec, TextCodec, TextCodec]:
     cleaned = TextCodec(
         source_lang="en",
         target_lang="de",
-        source=with_steps(words, steps_of(Cleaning(True, "nfkc"), "en")),
-        target=with_steps(subwords, steps_of(Cleaning(True, "none"), "de")),
+        source=words.with_steps(Steps(True, "nfkc", "en")),
+        target=subwords.with_steps(Steps(True, "none", "de")),
         is_shared=False,
     )
     shared = TextCodec("en", "de", subwords, subwords, is_shared=True)

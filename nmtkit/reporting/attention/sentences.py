@@ -25,10 +25,10 @@ from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
 from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.symbols import BOS_ID, EOS_ID
-from nmtkit.text.codec import Vocabulary
 from nmtkit.text.json_lines import read_object
 from nmtkit.text.language_symbols import SymbolWriter
 from nmtkit.text.translations import check_schema
+from nmtkit.text.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from nmtkit.parsing.vocabulary import TreeTokens
 from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.marian import UNKNOWN_LANGUAGES, MarianVocabulary
-from nmtkit.text.steps import MosesTokens, Prepared
+from nmtkit.text.steps import Steps
 from nmtkit.text.subword import Subword
 from nmtkit.training.run import open_dataset
 from tests.conversions import random_model, write_marian, write_random_model
@@ -58,7 +58,7 @@ def separate() -> TextCodec:
 def moses() -> TextCodec:
     shared = tiny_codec().source
     assert isinstance(shared, Words)
-    sides = [Prepared(shared, (MosesTokens(lang),)) for lang in ("en", "de")]
+    sides = [shared.with_steps(Steps(moses_lang=lang)) for lang in ("en", "de")]
     return TextCodec("en", "de", sides[0], sides[1], is_shared=True)
 
 

@@ -18,6 +18,7 @@ from nmtkit.data.vocabulary import _LearningText
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.corpus import Corpus
+from nmtkit.text.steps import Steps
 from tests.messages import refuses
 from tests.tiny import VALID_LINES, prepared, tiny_codec, tiny_directions, write_lines
 from tests.unit.data.test_inherited import model
@@ -164,7 +165,7 @@ def test_a_sample_has_shares_by_temperature_at_even_distances(
 ) -> None:
     corpora = [_Numbered(n, size) for n, size in enumerate(sizes)]
     languages = [("en", str(n)) for n in range(len(sizes))]
-    text = _LearningText(corpora, (0, 1), "text", ((), ()), languages, temperature, "none")  # type: ignore[arg-type]
+    text = _LearningText(corpora, (0, 1), "text", [Steps()] * 2, languages, temperature, "none")  # type: ignore[arg-type]
     counts = Counter(text.sample(num_lines))
     by_lang: dict[str, list[int]] = {
         "en": [counts[f"en {n} {i}"] for n, size in enumerate(sizes) for i in range(size)]

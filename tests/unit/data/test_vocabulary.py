@@ -14,7 +14,7 @@ from nmtkit.parsing.linearize import linearize
 from nmtkit.parsing.trees import parse_tree
 from nmtkit.progress.counting import SILENT, WorkReporter
 from nmtkit.text.closed_words import Words
-from nmtkit.text.codec import KINDS, Kind, TextCodec
+from nmtkit.text.codec import KINDS, TextCodec
 from nmtkit.text.corpus import Corpus
 from nmtkit.text.subword import Algorithm, Subword
 from tests.doubles import report_everything
@@ -317,7 +317,7 @@ def test_a_segmentation_is_an_entry_of_each_table(
     letters = list("abcdefghABCDEFGH")
     monkeypatch.setitem(SEGMENTATIONS, "letters", Segmentation("letters", (), "unknown"))
     monkeypatch.setitem(LEARNERS, "letters", lambda *_: Letters(letters))
-    monkeypatch.setitem(KINDS, "letters", Kind(Letters))
+    monkeypatch.setitem(KINDS, "letters", Letters)
     recipe = tiny_recipe(train, str(tmp_path / "valid"))
     path = ""
     if is_given:

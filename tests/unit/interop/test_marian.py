@@ -12,8 +12,9 @@ from nmtkit.config.training import ModelConfig
 from nmtkit.interop import marian
 from nmtkit.interop.marian_reading import read
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.steps import Cleaning, MosesTokens, Prepared
+from nmtkit.text.steps import Steps
 from nmtkit.text.subword import Subword
+from nmtkit.text.vocabulary import Vocabulary
 from tests.conversions import (
     random_model,
     refused_on_page,
@@ -96,9 +97,9 @@ def test_words_are_refused_on_each_side() -> None:
 def test_text_that_is_prepared_for_its_vocabulary_is_refused() -> None:
     plain = shared_codec()
     assert isinstance(plain.target, Subword)
-    prepared: dict[str, Prepared] = {
-        "moses": Prepared(plain.target, (MosesTokens("de"),)),
-        "unescape": Prepared(plain.target, (Cleaning(unescape=True, normalize="none"),)),
+    prepared: dict[str, Vocabulary] = {
+        "moses": plain.target.with_steps(Steps(moses_lang="de")),
+        "unescape": plain.target.with_steps(Steps(unescape=True)),
     }
     for name, target in prepared.items():
         (problem,) = marian.unsupported(ModelConfig(), replace(plain, target=target))

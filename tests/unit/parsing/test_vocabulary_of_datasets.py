@@ -10,7 +10,7 @@ from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.errors import DataError
 from nmtkit.parsing.linearize import linearize
 from nmtkit.parsing.trees import format_tree, parse_tree
-from nmtkit.parsing.vocabulary import check_parses, read_parses
+from nmtkit.parsing.vocabulary import TreeTokens, read_parses
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.corpus import Corpus
 from nmtkit.text.lines import MAX_LINE_BYTES
@@ -74,7 +74,7 @@ def test_a_line_that_is_no_parse_of_its_source_is_an_error(
     write_text(tmp_path, "train", [TREEBANK[0], "(TOP (N a))"])
     write_lines(tmp_path / "train.trees", [TREEBANK[0], tree])
     with refuses(DataError, keys):
-        check_parses([Corpus.find(str(tmp_path / "train"), "words", "trees")])
+        TreeTokens.check([Corpus.find(str(tmp_path / "train"), "words", "trees")])
 
 
 @pytest.mark.parametrize(("linearization", "order"), [("brackets", ""), ("in-order", "in-order ")])

@@ -30,7 +30,7 @@ from nmtkit.storage.model_folder import write_model
 from nmtkit.storage.run_folder import RunFolder, find_model
 from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.steps import Cleaning, steps_of, with_steps
+from nmtkit.text.steps import Steps
 from tests.conversions import separate_codec
 from tests.folders import refusing
 from tests.messages import refuses
@@ -379,8 +379,8 @@ def test_a_dataset_is_described(check: bool) -> None:
 
 def test_what_is_done_to_text_before_its_segmentation_is_named(tmp_path: Path) -> None:
     words = Words(["a"])
-    source = with_steps(words, steps_of(Cleaning(True, "nfkc"), "en"))
-    target = with_steps(words, steps_of(Cleaning(False, "nfc"), None))
+    source = words.with_steps(Steps(True, "nfkc", "en"))
+    target = words.with_steps(Steps(False, "nfc"))
     codec = TextCodec("en", "de", source, target, is_shared=False)
     fields: dict[str, Json] = {"update": 1, "provenance": PROVENANCE}
     write_model(tmp_path / "model", tiny_tensors(1), TrainRecipe(), codec, fields, overwrite=False)

@@ -13,7 +13,7 @@ from nmtkit.parsing.vocabulary import TreeTokens
 from nmtkit.symbols import BOS_ID, EOS_ID
 from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import KINDS, TextCodec
-from nmtkit.text.steps import MosesTokens, Prepared
+from nmtkit.text.steps import Steps
 from nmtkit.text.subword import Subword
 from tests.messages import refuses
 from tests.tiny import tiny_codec
@@ -33,8 +33,8 @@ def mixed_codec() -> TextCodec:
     return TextCodec(
         "en",
         "de",
-        Prepared(Subword.train(LINES, "bpe", 290, "x"), (MosesTokens("en"),)),
-        Prepared(Words(["a", "B", ",", "c"]), (MosesTokens("de"),)),
+        Subword.train(LINES, "bpe", 290, "x").with_steps(Steps(moses_lang="en")),
+        Words(["a", "B", ",", "c"]).with_steps(Steps(moses_lang="de")),
         is_shared=False,
     )
 
@@ -42,7 +42,7 @@ def mixed_codec() -> TextCodec:
 def shared_codec() -> TextCodec:
     """Return a codec with a shared vocabulary and a tokeniser for each side."""
     words = Words(["a", "b", ",", "l", "'", "'s", "l'"])
-    source, target = (Prepared(words, (MosesTokens(lang),)) for lang in ("en", "fr"))
+    source, target = (words.with_steps(Steps(moses_lang=lang)) for lang in ("en", "fr"))
     return TextCodec("en", "fr", source, target, is_shared=True)
 
 
@@ -125,7 +125,7 @@ def test_only_trees_have_a_target_type_other_than_text() -> None:
 
 def test_parts_are_joined_by_spaces_if_their_text_has_them() -> None:
     subword, words = subword_codec(), words_codec("\u6211", "\u4f60")
-    moses = replace(words, target=Prepared(Words(["\u6211"]), (MosesTokens("zh"),)))
+    moses = replace(words, target=Words(["\u6211"]).with_steps(Steps(moses_lang="zh")))
     for codec, between in ((subword, ""), (words, " "), (moses, "")):
         assert codec.join_target(["\u6211", "", "\u4f60"]) == f"\u6211{between}\u4f60"
         assert codec.join_target(iter(["a", "b"])) == "a b"
@@ -139,7 +139,7 @@ def test_different_codecs_have_different_fingerprints() -> None:
     assert len({codec.fingerprint for codec in different}) == len(different)
     assert words_codec("a", "b").fingerprint == base.fingerprint
     assert replace(base, source_lang="fr").fingerprint == base.fingerprint
-    moses = [Prepared(words, (MosesTokens(lang),)) for lang in ("de", "fr")]
+    moses = [words.with_steps(Steps(moses_lang=lang)) for lang in ("de", "fr")]
     codecs = [replace(base, target=target) for target in (base.target, *moses)]
     assert len({codec.fingerprint for codec in codecs}) == 3
 
@@ -200,9 +200,3 @@ def test_a_damaged_model_is_an_error_that_names_it(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:50])
     with refuses(DamagedError, f"{path} SentencePiece"):
         TextCodec.load(tmp_path)
-
-
-def test_each_vocabulary_has_the_kind_of_its_table_entry() -> None:
-    assert {name: one.vocabulary.kind for name, one in KINDS.items()} == {
-        name: name for name in KINDS
-    }

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from nmtkit.errors import DataError
 from nmtkit.text.closed_words import Words
-from nmtkit.text.codec import Vocabulary
 from nmtkit.text.links import check_links, links_of_pieces, parse_links, words_of_pieces
-from nmtkit.text.steps import Cleaning, steps_of, with_steps
+from nmtkit.text.steps import Steps
 from nmtkit.text.subword import Subword
+from nmtkit.text.vocabulary import Vocabulary
 from nmtkit.text.words import word_spans, words_of
 from tests.messages import refuses
 
@@ -84,9 +84,8 @@ def vocabulary(name: str) -> Vocabulary:
         return Words([word for line in SCRIPTS for word in line.split()])
     algorithm = "unigram" if name == "unigram" else "bpe"
     subwords = Subword.train(SCRIPTS * 3, algorithm, 365 if name == "unigram" else 480, "x", [])  # type: ignore[arg-type]
-    form = Cleaning(unescape=name == "cleaned", normalize="nfkc")
-    lang = "en" if name == "moses" else None
-    return with_steps(subwords, steps_of(form, lang) if name in ("cleaned", "moses") else ())
+    form = Steps(name == "cleaned", "nfkc", "en" if name == "moses" else "")
+    return subwords.with_steps(form) if name in ("cleaned", "moses") else subwords
 
 
 def bare(text: str) -> str:

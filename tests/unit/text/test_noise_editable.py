@@ -10,8 +10,8 @@ from nmtkit.symbols import EOS_ID, UNK_ID
 from nmtkit.text.closed_words import Words
 from nmtkit.text.marian import MarianVocabulary
 from nmtkit.text.noise import EditableText, whole_entries
-from nmtkit.text.steps import Cleaning, Prepared, steps_of
-from nmtkit.text.subword import Subword
+from nmtkit.text.steps import NormalForm, Steps
+from nmtkit.text.subword import SentencePieceVocabulary, Subword
 from nmtkit.text.subword_file import with_pieces
 from tests.unit.text.test_subword import TEXT, corpus, model
 
@@ -30,7 +30,7 @@ def marian() -> MarianVocabulary:
     return plain.with_tokens([">>fra<<", ">>deu<<", "Berlin"])
 
 
-def stored(one: Subword | MarianVocabulary | Prepared, line: str) -> list[int]:
+def stored(one: SentencePieceVocabulary, line: str) -> list[int]:
     return [*one.encode(line), EOS_ID]
 
 
@@ -48,12 +48,12 @@ def test_ids_of_any_line_come_back_or_it_stays_as_it_is(text: str) -> None:
 
 @pytest.mark.parametrize("kind", ["bpe", "cleaned", "moses", "marian"])
 def test_lines_of_the_text_can_be_changed(kind: str) -> None:
-    used: Subword | MarianVocabulary | Prepared = vocabulary()
+    used: SentencePieceVocabulary = vocabulary()
     if kind == "marian":
         used = marian()
     elif kind != "bpe":
-        cleaning = Cleaning(kind == "cleaned", "nfc" if kind == "cleaned" else "none")
-        used = Prepared(vocabulary(), steps_of(cleaning, "en"))
+        form: NormalForm = "nfc" if kind == "cleaned" else "none"
+        used = vocabulary().with_steps(Steps(kind == "cleaned", form, "en"))
     editable = EditableText(used)
     for text in corpus()[:20]:
         assert editable.decode(stored(used, text)) == ([], text)

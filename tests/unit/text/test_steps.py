@@ -1,5 +1,6 @@
 import pickle
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,15 +13,15 @@ from nmtkit.text.characters import unescape
 from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.moses import Moses
-from nmtkit.text.steps import Cleaning, MosesTokens, Prepared, steps_of, with_steps
+from nmtkit.text.steps import Steps
 from nmtkit.text.subword import Subword
 from nmtkit.text.words import words_of
 from tests.golden.freeze import CODEC_LINES as LINES
 from tests.messages import refuses
 
-BOTH = Cleaning(unescape=True, normalize="nfc")
+BOTH = Steps(unescape=True, normalize="nfc")
 SUBWORDS = Subword.train(LINES, "bpe", 320, "x")
-MOSES = MosesTokens("en")
+MOSES = Steps(moses_lang="en")
 WORDS = Words(["the", "cat", "a", "&", "\u00e9"])
 TOKENS = Subword.train(map(MOSES.prepare, LINES), "bpe", 320, "x")
 SPICE = ["&amp;", "&#39;", "&lt;bt&gt;", "e\u0301", "\ufb01", "<bt>", "the cat", " "]
@@ -28,14 +29,14 @@ TEXT = st.lists(st.sampled_from(SPICE) | st.text()).map("".join)
 
 
 @pytest.mark.parametrize(
-    ("segmenting", "moses_lang"), [(SUBWORDS, None), (WORDS, None), (TOKENS, "en")]
+    ("segmenting", "moses_lang"), [(SUBWORDS, ""), (WORDS, ""), (TOKENS, "en")]
 )
 @given(line=TEXT)
 def test_a_line_is_encoded_as_the_cleaned_line(
-    segmenting: Subword | Words, moses_lang: str | None, line: str
+    segmenting: Subword | Words, moses_lang: str, line: str
 ) -> None:
-    wrapped = with_steps(segmenting, steps_of(BOTH, moses_lang))
-    vocabulary = with_steps(segmenting, steps_of(Cleaning(False, "none"), moses_lang))
+    wrapped = segmenting.with_steps(replace(BOTH, moses_lang=moses_lang))
+    vocabulary = segmenting.with_steps(Steps(moses_lang=moses_lang))
     expected = unicodedata.normalize("NFC", unescape(line))
     assert wrapped.encode(line) == vocabulary.encode(expected)
     assert wrapped.normalize(line) == vocabulary.normalize(expected)
@@ -45,26 +46,26 @@ def test_a_line_is_encoded_as_the_cleaned_line(
 @pytest.mark.parametrize(
     ("cleaning", "names", "expected"),
     [
-        (Cleaning(False, "none"), [], "&eacute; e\u0301 \ufb01"),
-        (Cleaning(True, "none"), ["unescape"], "\u00e9 e\u0301 \ufb01"),
-        (Cleaning(False, "nfc"), ["nfc"], "&eacute; \u00e9 \ufb01"),
-        (Cleaning(True, "nfkc"), ["unescape", "nfkc"], "\u00e9 \u00e9 fi"),
+        (Steps(False, "none"), [], "&eacute; e\u0301 \ufb01"),
+        (Steps(True, "none"), ["unescape"], "\u00e9 e\u0301 \ufb01"),
+        (Steps(False, "nfc"), ["nfc"], "&eacute; \u00e9 \ufb01"),
+        (Steps(True, "nfkc"), ["unescape", "nfkc"], "\u00e9 \u00e9 fi"),
     ],
 )
-def test_each_step_is_a_choice(cleaning: Cleaning, names: list[str], expected: str) -> None:
+def test_each_step_is_a_choice(cleaning: Steps, names: list[str], expected: str) -> None:
     assert cleaning.names == names
     assert cleaning.prepare("&eacute; e\u0301 \ufb01") == expected
-    assert (with_steps(SUBWORDS, steps_of(cleaning, None)) is SUBWORDS) == (not names)
+    assert (SUBWORDS.with_steps(cleaning) is SUBWORDS) == (not names)
 
 
-def codec_with(cleaning: Cleaning) -> TextCodec:
-    source = with_steps(TOKENS, steps_of(cleaning, "en"))
-    target = with_steps(WORDS, steps_of(cleaning, None))
+def codec_with(cleaning: Steps) -> TextCodec:
+    source = TOKENS.with_steps(replace(cleaning, moses_lang="en"))
+    target = WORDS.with_steps(cleaning)
     return TextCodec("en", "de", source, target, is_shared=False)
 
 
-@pytest.mark.parametrize("cleaning", [BOTH, Cleaning(True, "none"), Cleaning(False, "nfkc")])
-def test_a_saved_codec_cleans(cleaning: Cleaning, tmp_path: Path) -> None:
+@pytest.mark.parametrize("cleaning", [BOTH, Steps(True, "none"), Steps(False, "nfkc")])
+def test_a_saved_codec_cleans(cleaning: Steps, tmp_path: Path) -> None:
     codec = codec_with(cleaning)
     codec.save(tmp_path)
     loaded = TextCodec.load(tmp_path)
@@ -77,7 +78,7 @@ def test_a_saved_codec_cleans(cleaning: Cleaning, tmp_path: Path) -> None:
 
 
 def test_the_fingerprint_depends_on_the_cleaning() -> None:
-    cleanings = [Cleaning(False, "none"), BOTH, Cleaning(True, "none"), Cleaning(True, "nfkc")]
+    cleanings = [Steps(False, "none"), BOTH, Steps(True, "none"), Steps(True, "nfkc")]
     assert len({codec_with(one).fingerprint for one in cleanings}) == len(cleanings)
 
 
@@ -85,7 +86,7 @@ def test_the_fingerprint_depends_on_the_cleaning() -> None:
     "wrong", ['"unescape": 1', '"normalize": "nfd"', '"normalize": null', '"unescape": "yes"']
 )
 def test_a_damaged_description_is_refused(wrong: str, tmp_path: Path) -> None:
-    codec_with(Cleaning(True, "nfc")).save(tmp_path)
+    codec_with(Steps(True, "nfc")).save(tmp_path)
     path = tmp_path / "codec.json"
     name = wrong.partition(":")[0]
     right = '"unescape": true' if "unescape" in name else '"normalize": "nfc"'
@@ -95,7 +96,7 @@ def test_a_damaged_description_is_refused(wrong: str, tmp_path: Path) -> None:
 
 
 def test_tokens_that_cleaning_changes_are_refused() -> None:
-    wrapped = Prepared(WORDS, (BOTH,))
+    wrapped = WORDS.with_steps(BOTH)
     assert wrapped.with_tokens(["<bt>"]).size == wrapped.size + 1
     with refuses(DataError, "<bt> unescape nfc"):
         wrapped.with_tokens(["&lt;bt&gt;"])
@@ -104,9 +105,8 @@ def test_tokens_that_cleaning_changes_are_refused() -> None:
 TOKENISED_LINES = ["the cat's mat, a dog (and a cat).", "it isn't a dog's mat: 5,000 cats!"]
 
 
-MOSES_SUBWORDS = Prepared(
-    Subword.train(map(MOSES.prepare, TOKENISED_LINES), "bpe", 320, "x"), (MOSES,)
-)
+PLAIN_SUBWORDS = Subword.train(map(MOSES.prepare, TOKENISED_LINES), "bpe", 320, "x")
+MOSES_SUBWORDS = PLAIN_SUBWORDS.with_steps(MOSES)
 
 
 @pytest.mark.parametrize("line", TOKENISED_LINES)
@@ -141,7 +141,7 @@ def test_the_name_that_the_rules_use_for_dots_becomes_dots() -> None:
 
 
 def test_the_vocabulary_gets_tokenized_text() -> None:
-    words = Prepared(Words(["He", "said", ":", '"', "&", "."]), (MosesTokens("en"),))
+    words = Words(["He", "said", ":", '"', "&", "."]).with_steps(Steps(moses_lang="en"))
     ids = words.encode("He said: \u201e&\u201c")  # quotation marks become plain ones
     assert [words.piece(index) for index in ids] == ["He", "said", ":", '"', "&", '"']
     assert words.decode(ids) == 'He said: "&"'
@@ -176,12 +176,14 @@ def test_words_of_tokens_follow_the_words_of_plain_text(line: str) -> None:
     spelled = [""] * max(1, len(words))
     for index, own in zip(ids, MOSES_SUBWORDS.word_ranges(ids), strict=True):
         assert len(own) == 1
-        spelled[own.start] += MOSES_SUBWORDS.vocabulary.decode([index]).replace(" ", "")
+        spelled[own.start] += PLAIN_SUBWORDS.decode([index]).replace(" ", "")
     assert spelled == (words or [""])
 
 
 def test_words_of_tokens_follow_chinese_text_in_which_moses_has_no_words() -> None:
-    vocabulary = Prepared(Words(["\u6211", "\u559c\u6b22", "NASA", "\u3002"]), (MosesTokens("zh"),))
+    vocabulary = Words(["\u6211", "\u559c\u6b22", "NASA", "\u3002"]).with_steps(
+        Steps(moses_lang="zh")
+    )
     ids = vocabulary.encode("\u6211 \u559c\u6b22 NASA\u3002")
     assert vocabulary.word_ranges(ids)[:2] == [range(1), range(1, 3)]
     assert vocabulary.word_ranges(ids)[-1].stop == len(words_of(vocabulary.decode(ids)))
@@ -197,7 +199,7 @@ def test_czech_suffixes_are_joined() -> None:
 
 
 def test_joiners_within_words_stay_there() -> None:
-    vocabulary = Prepared(Subword.train(["x"] * 50, "bpe", 262, "x"), (MosesTokens("fa"),))
+    vocabulary = Subword.train(["x"] * 50, "bpe", 262, "x").with_steps(Steps(moses_lang="fa"))
     for word in ("\u0645\u06cc\u200c\u062f\u0627\u0646\u0645", "\u0915\u094d\u200d\u0937"):
         line = f"{word}, ({word})."
         assert vocabulary.decode(vocabulary.encode(line)) == vocabulary.normalize(line) == line

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from nmtkit.text.codec import Vocabulary
+from nmtkit.text.vocabulary import Vocabulary
 from nmtkit.text.words import words_of
 
 

@@ -18,7 +18,7 @@ from nmtkit.parsing.vocabulary import TreeTokens
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.noise import EditableText
-from nmtkit.text.steps import Cleaning, steps_of, with_steps
+from nmtkit.text.steps import Steps
 from nmtkit.text.subword import Subword
 from nmtkit.training.text_hook import TrainingText
 from nmtkit.training.updates import Start, UpdateReader
@@ -470,7 +470,7 @@ def test_prepared_text_is_sampled_by_its_vocabulary(
     is_cleaned: bool, dataset: Dataset, pairs: Pairs
 ) -> None:
     assert isinstance(dataset.codec.target, Subword)
-    steps = steps_of(Cleaning(unescape=is_cleaned, normalize="none"), "en")
-    codec = replace(dataset.codec, target=with_steps(dataset.codec.target, steps))
+    steps = Steps(is_cleaned, moses_lang="en")
+    codec = replace(dataset.codec, target=dataset.codec.target.with_steps(steps))
     found = read(text_of(replace(dataset, codec=codec), **SAMPLED), pairs)
     assert found == read(text_of(dataset, **SAMPLED), pairs)

@@ -1,0 +1,175 @@
+"""Vocabularies: one language's mapping between lines and ids, without the end symbol.
+
+Each kind is a class; `KINDS` in nmtkit/text/codec.py lists them.
+"""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Sequence
+from copy import copy
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Self
+
+from nmtkit.config.metrics import TargetType
+from nmtkit.symbols import UNK_ID
+from nmtkit.text.corpus import Corpus
+from nmtkit.text.marks import Marks
+from nmtkit.text.steps import Steps
+from nmtkit.text.words import word_spans, words_of, words_of_parts
+
+
+class Vocabulary(ABC):
+    """A vocabulary behind steps: input and output are plain text.
+
+    Attributes:
+        kind: name of the kind in codec.json.
+        suffix: suffix of the file name.
+        target_type: type of target lines with this vocabulary.
+        is_preparable: it may have steps.
+        is_segmented: the text has spaces between its tokens, unless Moses tokenises it.
+        is_per_side: each side has its own files, even if both share the ids.
+        no_export: why models with this target cannot be exported, as other libraries lack
+            `complete`; "" = they can.
+        size: V, the number of ids.
+        steps: what is done to a line before it is segmented.
+    """
+
+    kind: str
+    suffix: str
+    target_type: TargetType = "text"
+    is_preparable = is_segmented = is_per_side = False
+    no_export = ""
+    size: int
+    steps = Steps()
+
+    @property
+    @abstractmethod
+    def segmentation(self) -> str:
+        """Name of the segmentation in the manifest of a dataset."""
+
+    @property
+    def unknown_ids(self) -> frozenset[int]:
+        """Ids that stand for text outside the vocabulary: <unk> and the bytes of byte fallback."""
+        return frozenset({UNK_ID})
+
+    @property
+    def marks(self) -> Marks | None:
+        """Ids of the symbols that no text has; None = there are none."""
+        return None
+
+    @classmethod
+    @abstractmethod
+    def load(cls, path: Path) -> Self:
+        """Read a file without steps; ConfigError or DataError if it cannot be used."""
+
+    def save(self, path: Path) -> None:
+        """Write the file, and files with the same stem if the kind has more than one."""
+        path.write_bytes(self.content)
+
+    @property
+    @abstractmethod
+    def content(self) -> bytes:
+        """The bytes of the files that `save` writes."""
+
+    @property
+    def data(self) -> bytes:
+        """Bytes that determine the encoding: the steps, and the vocabulary."""
+        return "".join(f"{key}\n" for key in self.steps.keys).encode() + self.content
+
+    def with_steps(self, steps: Steps) -> Self:
+        """Return the vocabulary behind steps."""
+        if steps == self.steps:
+            return self
+        prepared = copy(self)
+        prepared.steps = steps
+        return prepared
+
+    def with_tokens(self, tokens: Sequence[str]) -> Self:
+        """Return a vocabulary with further entries at its end, whole where they follow a space.
+
+        Args:
+            tokens: words; those that are entries already are left out.
+
+        Raises:
+            DataError: a step changes a token, or it cannot be an entry.
+        """
+        self.steps.check_unchanged(tokens)
+        return self._with_tokens(tokens).with_steps(self.steps)
+
+    def encode(self, line: str) -> list[int]:
+        """Return the ids of a line; a blank line has none."""
+        return self._encode(self.steps.prepare(line))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of ids without begin and end symbols."""
+        return self.steps.restore(self._decode(ids))
+
+    def normalize(self, line: str) -> str:
+        """Return the normalised line, which equals `decode(encode(line))` for known text."""
+        return self.steps.restore(self._normalize(self.steps.prepare(line)))
+
+    @abstractmethod
+    def piece(self, index: int) -> str:
+        """Return the entry of an id."""
+
+    def texts(self, ids: Sequence[int]) -> list[str]:
+        """Return the text of each token; concatenated, spaces aside, it is `decode(ids)`."""
+        return [*map(self.piece, ids)]
+
+    def spell(self, line: str) -> list[str]:
+        """Return the text of each token of a line, also of unknown ones, before it is restored."""
+        return self._spell(self.steps.prepare(line))
+
+    def word_ranges(self, ids: Sequence[int]) -> list[range]:
+        """Return the words of `decode(ids)`, by index from 0, that each token is part of.
+
+        They are in order. A space belongs to the word after it; at the end of the text, to the
+        last word. An unknown token is decoded with spaces on both sides, so it is a separate word.
+        """
+        if self.is_segmented:
+            ranges = [range(index, index + 1) for index in range(len(ids))]
+        else:
+            texts = self.texts(ids)
+            ranges = words_of_parts(texts, word_spans("".join(texts)))
+        if not self.steps.moses_lang:
+            return ranges
+        text = self._decode(ids)
+        tokens = text.split() if self.is_segmented else words_of(text)
+        # Restoring only removes spaces, so both have the same other characters in order.
+        ends = [*accumulate(map(len, words_of(self.decode(ids))))]
+        words = words_of_parts(tokens, [*pairwise([0, *ends])])
+        return [range(words[one.start].start, words[one.stop - 1].stop) for one in ranges]
+
+    @staticmethod  # noqa: B027
+    def check(corpora: Sequence[Corpus]) -> None:
+        """Read the text of a dataset; DataError for a line that cannot be encoded."""
+
+    def complete(self, text: str, _source_line: str) -> tuple[str, bool | None]:
+        """Return the final form of a decoded text, and whether it was repaired.
+
+        The second value is None for blank lines and for plain text, which cannot be malformed.
+        """
+        return text, None
+
+    @staticmethod
+    def summarize(counts: Counter[bool | None]) -> str:  # noqa: ARG004
+        """Return a line about outputs, counted by the second value of `complete`; "" = nothing."""
+        return ""
+
+    # Of text after the steps:
+
+    @abstractmethod
+    def _encode(self, line: str) -> list[int]: ...
+
+    @abstractmethod
+    def _decode(self, ids: Sequence[int]) -> str: ...
+
+    @abstractmethod
+    def _normalize(self, line: str) -> str: ...
+
+    @abstractmethod
+    def _spell(self, line: str) -> list[str]: ...
+
+    @abstractmethod
+    def _with_tokens(self, tokens: Sequence[str]) -> Self: ...
