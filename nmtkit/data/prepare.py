@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from nmtkit.config.preprocessing import (
-    CorpusConfig,
     TextEntry,
     directions_of,
     first_words_of,
@@ -97,7 +96,7 @@ def prepare(
         ResourceError: the disk is full, or a worker was killed.
     """
     with new_folder(out, FORMAT, VERSION, overwrite=overwrite) as staged:
-        audit = _fill(staged, recipe, workers, reporter, sizes)
+        audit = _Preparation(staged, recipe, workers, reporter, sizes).run()
     for line in audit.table():
         reporter.message(line)
     return audit.to_manifest()
@@ -108,74 +107,286 @@ class _DatasetText:
     """All text of a dataset, after a first reading.
 
     Attributes:
-        texts: settings of the training texts.
-        corpora: files of the training texts.
-        valid_texts: settings of the validation texts.
-        valid: files of the validation texts.
+        corpora, valid: files of the training and of the validation texts.
         held_out: held-out text.
         low_scores: flags of pairs with a low score, if there are scores.
-        findings: about the validation text and the training texts.
     """
 
-    texts: Sequence[TextEntry]
     corpora: Sequence[Corpus]
-    valid_texts: Sequence[TextEntry]
     valid: Sequence[Corpus]
     held_out: HeldOutText
     low_scores: Mapping[Reason, PairFlags]
-    findings: Sequence[Finding]
 
-    @staticmethod
-    def find(
-        recipe: PreprocessRecipe, inherited: TextCodec | None, reporter: WorkReporter
-    ) -> "_DatasetText":
-        config = recipe.corpus
+    @property
+    def num_pairs(self) -> int:
+        """Number of training pairs."""
+        return sum(corpus.num_pairs for corpus in self.corpora)
+
+
+class _Preparation:
+    """The stages of a preparation; the arguments are those of `prepare`."""
+
+    def __init__(
+        self,
+        staged: StagedFolder,
+        recipe: PreprocessRecipe,
+        workers: int,
+        reporter: WorkReporter,
+        sizes: Sizes,
+    ) -> None:
+        self._staged, self._recipe = staged, recipe
+        self._workers, self._reporter, self._sizes = workers, reporter, sizes
+        self._texts, self._valid_texts = training_texts(recipe.corpus), valid_texts(recipe.corpus)
+        self._findings: list[Finding] = []
+
+    def run(self) -> Audit:
+        """Write the files of the dataset, and set the fields of its manifest."""
+        recipe, folder = self._recipe, self._staged.path
+        check_files(recipe.vocabulary)
+        inherited = inherited_codec(recipe, self._reporter.message)
+        _check_alignments(recipe, inherited)
+        text = self._read(inherited)
+        if inherited:
+            inherited.target.check([*text.valid, *text.corpora])
+        codec = inherited or self._make_codec(text)
+        check_marks(recipe.corpus.markup, codec)
+        codec_folder = folder / "codec"
+        codec_folder.mkdir()
+        codec.save(codec_folder)
+        encoder = self._make_encoder(text, codec)
+        weights = [one.weight for one in self._texts]
+        alignments = {TRAIN: recipe.corpus.alignments, VALID: recipe.corpus.valid_alignments}
+        linked = [name for name, given in alignments.items() if given]
+        writer = DatasetWriter(folder, encoder.id_type, encoder.num_shards, weights, linked=linked)
+        train = self._write_train(text, encoder, writer)
+        valid, valid_parts = list[PairCounts](), list[ValidText]()
+        for one, corpus in zip(self._valid_texts, text.valid, strict=True):
+            num_lines, counts = self._write_valid(one, corpus, encoder, writer)
+            valid.append(counts)
+            if one.direction:
+                valid_parts.append(ValidText(one.direction, num_lines, counts.kept))
+        unknown = unknown_name(codec.segmentation)
+        audit = Audit(self._texts, train, self._valid_texts, valid, unknown)
+        contents = replace(
+            writer.finish(codec),
+            directions=tuple(one.direction for one in self._texts if one.direction),
+            valid_texts=tuple(valid_parts),
+        )
+        if inherited:
+            for line in fit_warnings(codec, audit.train):
+                self._reporter.message(line)
+        self._report(rare_entries(recipe.vocabulary, codec, folder, contents))
+        self._staged.fields.update(_describe_dataset(recipe, codec, audit, contents))
+        self._staged.fields["findings"] = encode(self._findings)
+        return audit
+
+    def _read(self, inherited: TextCodec | None) -> _DatasetText:
+        """Read all text once: check, count and examine it."""
+        config, filters = self._recipe.corpus, self._recipe.filters
         held_out = [
-            _find(TextEntry(prefix, 1.0, "", direction), config, reporter)
-            for prefix, direction in map(split_direction, recipe.filters.held_out)
+            self._find(TextEntry(prefix, 1.0, "", direction))
+            for prefix, direction in map(split_direction, filters.held_out)
         ]
         if not language_identifier():
-            reporter.message(
+            self._reporter.message(
                 "the languages of lines are not measured; `pip install 'nmtkit[audit]'` adds that"
             )
-        texts, valid, findings = training_texts(config), valid_texts(config), list[Finding]()
-        known: dict[str, Evidence] = {}
-        for text in valid:
-            known[text.direction] = _examine(text, recipe, inherited, reporter)
-            findings += _reported(find_all(known[text.direction]), reporter)
-        valid_corpora = [known[text.direction].corpus for text in valid]
+        known = {one.direction: self._examine(one, inherited) for one in self._valid_texts}
+        valid = [known[one.direction].corpus for one in self._valid_texts]
         if config.valid_alignments:
-            alignment = Alignment.of(valid_corpora[0], config.valid_alignments, None)
-            valid_corpora = [replace(valid_corpora[0], alignment=alignment)]
-        tags, corpora = {text.direction: text.tag for text in valid}, list[Corpus]()
-        for number, (entry, text) in enumerate(zip(config.train, texts, strict=True)):
-            _check_is_weight(entry, text, text.languages(config)[0])
-            of_direction = known.get(text.direction, known[valid[0].direction])
-            examined = _examine(text, recipe, inherited, reporter, of_direction)
-            examined = replace(examined, has_other_tag=text.tag != tags.get(text.direction))
-            findings += _reported(find_all(examined), reporter)
-            corpora.append(_aligned(examined.corpus, number, text, config, reporter))
-        lines = _held_out(held_out, reporter)
+            alignment = Alignment.of(valid[0], config.valid_alignments, None)
+            valid = [replace(valid[0], alignment=alignment)]
+        tags, corpora = {one.direction: one.tag for one in self._valid_texts}, list[Corpus]()
+        for number, (entry, one) in enumerate(zip(config.train, self._texts, strict=True)):
+            _check_is_weight(entry, one, one.languages(config)[0])
+            of_direction = known.get(one.direction, known[self._valid_texts[0].direction])
+            has_other_tag = one.tag != tags.get(one.direction)
+            corpus = self._examine(one, inherited, of_direction, has_other_tag).corpus
+            if config.alignments:
+                texts = config.alignment_text
+                tokens = self._find(replace(one, prefix=texts[number])) if texts else None
+                alignment = Alignment.of(corpus, config.alignments[number], tokens)
+                corpus = replace(corpus, alignment=alignment)
+            corpora.append(corpus)
+        pairs = chain.from_iterable(corpus.pairs() for corpus in held_out)
+        total = sum(corpus.num_pairs for corpus in held_out)
+        with self._reporter.track(pairs, "noted", "held-out pairs", total, QUICK_ITEMS) as noted:
+            lines = HeldOutText.of(noted)
         return _DatasetText(
-            texts=texts,
             corpora=corpora,
-            valid_texts=valid,
-            valid=valid_corpora,
+            valid=valid,
             held_out=lines.on_either_side() if directions_of(config) else lines,
-            low_scores=find_low_scores(recipe.filters, corpora, reporter),
-            findings=findings,
+            low_scores=find_low_scores(filters, corpora, self._reporter),
         )
 
+    def _examine(
+        self,
+        text: TextEntry,
+        inherited: TextCodec | None,
+        valid: Evidence | None = None,
+        has_other_tag: bool = False,
+    ) -> Evidence:
+        """Read a text and report findings; the last two are of training text, see `Evidence`."""
+        config, vocabulary = self._recipe.corpus, self._recipe.vocabulary
+        sample = TextSample(valid.sample.pairs if valid else ())
+        symbols = symbols_of(directions_of(config), config.source_symbols)
+        symbols += inherited.symbols if inherited else ()
+        languages = text.languages(config)
+        paths = f"{text.prefix}.{languages[0]}", f"{text.prefix}.{languages[1]}"
 
-def _aligned(
-    corpus: Corpus, number: int, text: TextEntry, config: CorpusConfig, reporter: WorkReporter
-) -> Corpus:
-    """Return a training text, given its number, with its word alignment, if it has one."""
-    if not config.alignments:
-        return corpus
-    texts = config.alignment_text
-    tokens = _find(replace(text, prefix=texts[number]), config, reporter) if texts else None
-    return replace(corpus, alignment=Alignment.of(corpus, config.alignments[number], tokens))
+        def watch(pairs: Iterable[Pair]) -> Iterable[Pair]:
+            return sample.watch(_without_symbols(pairs, paths, symbols) if symbols else pairs)
+
+        if inherited:
+            are_unescaped = inherited.source.steps.unescape, inherited.target.steps.unescape
+            kinds = inherited.source.kind, inherited.target.kind
+        else:
+            are_unescaped = (vocabulary.unescape,) * 2
+            kinds = vocabulary_kinds(vocabulary)
+        is_text = KINDS[kinds[1]].target_type == "text"  # otherwise, the source has separate words
+        is_source_raw, is_target_raw = (is_text and kind != Words.kind for kind in kinds)
+        evidence = Evidence(
+            self._find(text, watch),
+            sample,
+            self._recipe.filters,
+            valid,
+            are_unescaped,
+            can_be_unescaped=is_text and not inherited,
+            are_segmented=(not is_source_raw, not is_target_raw),
+            has_other_tag=has_other_tag,
+            rank=language_identifier(),
+            languages=languages if text.direction else (),
+        )
+        self._report(find_all(evidence))
+        return evidence
+
+    def _report(self, findings: Iterable[Finding]) -> None:
+        for finding in findings:
+            self._reporter.message(f"warning: {finding}")
+            self._findings.append(finding)
+
+    def _find(
+        self, text: TextEntry, observe: Callable[[Iterable[Pair]], Iterable[Pair]] = iter
+    ) -> Corpus:
+        def watch(names: str, pairs: Iterable[Pair]) -> AbstractContextManager[Iterable[Pair]]:
+            self._reporter.message(f"reading {names}")
+            return self._reporter.track(observe(pairs), "read", "pairs", every=QUICK_ITEMS)
+
+        return Corpus.find(text.prefix, *text.languages(self._recipe.corpus), watch)
+
+    def _make_codec(self, text: _DatasetText) -> TextCodec:
+        """Read or learn a codec; tags and language symbols are entries of its source vocabulary."""
+        check_text(self._recipe.vocabulary, text.valid)
+        words = first_words_of(self._recipe.corpus)
+        codec = make_codec(self._recipe, text.corpora, words, self._reporter)
+        for word in words:
+            if not is_entry(word, codec.source):
+                raise ConfigError(
+                    f"{word!r}, a tag or language symbol, is not in the source vocabulary; use a "
+                    "vocabulary with this entry, or another --tag"
+                )
+        return codec
+
+    def _make_encoder(self, text: _DatasetText, codec: TextCodec) -> Encoder:
+        recipe, flags = self._recipe, {**text.low_scores}
+        if recipe.filters.drop_duplicates:
+            self._reporter.message(f"finding duplicates among {text.num_pairs} pairs")
+            flags["duplicate"] = find_duplicates(text.corpora, self._staged.path, self._reporter)
+        return Encoder(
+            codec=codec,
+            filters=recipe.filters,
+            held_out=text.held_out,
+            flags=flags,
+            first_ids=tuple(self._first_ids(codec, one) for one in self._texts),
+            id_type=id_type_for(max(codec.source.size, codec.target.size)),
+            seed=recipe.seed.seed,
+            num_shards=-(-text.num_pairs // self._sizes.shard),
+            markup=recipe.corpus.markup,
+        )
+
+    def _first_ids(self, codec: TextCodec, text: TextEntry) -> tuple[int, ...]:
+        """Return the ids of the language symbols and tag that a text's source lines begin with."""
+        return tuple(codec.source.encode(" ".join(text.first_words(self._recipe.corpus))))
+
+    def _write_train(
+        self, text: _DatasetText, encoder: Encoder, writer: DatasetWriter
+    ) -> list[PairCounts]:
+        """Write the shards; returns the counts of each training text."""
+        counts = [PairCounts.none() for _ in text.corpora]
+        num_unmarked = 0
+        self._reporter.message(f"encoding {text.num_pairs} pairs")
+        read = chunks(text.corpora, self._sizes.chunk)
+        with (
+            closing(encode_in_order(encoder, read, self._workers)) as encoded_chunks,
+            self._reporter.counting("encoded", "pairs", text.num_pairs) as counting,
+        ):
+            for encoded in encoded_chunks:
+                for shard, pairs in encoded.shards.items():
+                    writer.add(shard, encoded.corpus, pairs)
+                counts[encoded.corpus] += encoded.counts
+                num_unmarked += encoded.num_unmarked
+                counting.add(encoded.counts.read)
+        if num_unmarked:
+            self._reporter.message(
+                f"warning: {num_unmarked} pairs have no marks: their tags differ, or are too many"
+            )
+        for one, of_text in zip(self._texts, counts, strict=True):
+            if one.direction and not of_text.kept:
+                raise DataError(
+                    f"{one.name}: all {of_text.read} pairs were dropped "
+                    f"({_list_dropped(of_text)}); check the files, or leave the text out [filters]"
+                )
+        total = sum(counts, PairCounts.none())
+        if not total.kept:
+            raise DataError(
+                f"all {total.read} training pairs were dropped ({_list_dropped(total)}); check "
+                "the files, or relax the filters [filters]"
+            )
+        return counts
+
+    def _write_valid(
+        self, text: TextEntry, valid: Corpus, encoder: Encoder, writer: DatasetWriter
+    ) -> tuple[int, PairCounts]:
+        """Write a validation text, and the ids of its pairs that are not empty or too long.
+
+        Returns:
+            The number of its lines, and counts.
+        """
+        config = self._recipe.corpus
+        tag = " ".join(text.first_words(config))
+        num_lines = writer.write_valid_text(
+            _tagged(tag, plain_pair(pair, config.markup))
+            for pair in valid.pairs()
+            if TOO_LONG not in pair
+        )
+        if valid.alignment:
+            lines = zip(valid.pairs(), valid.alignment.lines(), strict=True)
+            num_words = len(words_of(tag))
+            writer.write_valid_links(
+                with_words_before(line.text, num_words) if tag else line.text
+                for pair, line in lines
+                if TOO_LONG not in pair
+            )
+        encoder = replace(
+            encoder,
+            filters=valid_filters(encoder.filters),
+            held_out=HeldOutText.of(()),
+            flags={},
+            first_ids=(self._first_ids(encoder.codec, text),),
+            num_shards=1,
+        )
+        counts = PairCounts.none()
+        for chunk in chunks([valid], self._sizes.chunk):
+            encoded = encoder.encode(chunk)
+            for pairs in encoded.shards.values():
+                writer.add_valid(pairs)
+            counts += encoded.counts
+        if not counts.kept:
+            raise DataError(
+                f"none of the {counts.read} pairs of {text.name} can be used for validation "
+                f"({_list_dropped(counts)}); check the files, or raise --max-length"
+            )
+        return num_lines, counts
 
 
 def _check_is_weight(entry: str, text: TextEntry, lang: str) -> None:
@@ -187,43 +398,15 @@ def _check_is_weight(entry: str, text: TextEntry, lang: str) -> None:
         )
 
 
-def _examine(
-    text: TextEntry,
-    recipe: PreprocessRecipe,
-    inherited: TextCodec | None,
-    reporter: WorkReporter,
-    valid: Evidence | None = None,
-) -> Evidence:
-    """Read a text and sample it; `valid` is that of the validation text, for training text."""
-    sample = TextSample(valid.sample.pairs if valid else ())
-    symbols = symbols_of(directions_of(recipe.corpus), recipe.corpus.source_symbols)
-    symbols += inherited.symbols if inherited else ()
-    languages = text.languages(recipe.corpus)
-    paths = f"{text.prefix}.{languages[0]}", f"{text.prefix}.{languages[1]}"
-
-    def watch(pairs: Iterable[Pair]) -> Iterable[Pair]:
-        return sample.watch(_without_symbols(pairs, paths, symbols) if symbols else pairs)
-
-    corpus = _find(text, recipe.corpus, reporter, watch)
-    if inherited:
-        are_unescaped = inherited.source.steps.unescape, inherited.target.steps.unescape
-        kinds = inherited.source.kind, inherited.target.kind
-    else:
-        are_unescaped = (recipe.vocabulary.unescape,) * 2
-        kinds = vocabulary_kinds(recipe.vocabulary)
-    is_text = KINDS[kinds[1]].target_type == "text"  # otherwise, the source has separate words
-    is_source_raw, is_target_raw = (is_text and kind != Words.kind for kind in kinds)
-    return Evidence(
-        corpus,
-        sample,
-        recipe.filters,
-        valid,
-        are_unescaped,
-        can_be_unescaped=is_text and not inherited,
-        are_segmented=(not is_source_raw, not is_target_raw),
-        rank=language_identifier(),
-        languages=languages if text.direction else (),
-    )
+def _check_alignments(recipe: PreprocessRecipe, inherited: TextCodec | None) -> None:
+    """Raise ConfigError if there are alignments, and the target is no text."""
+    kind = inherited.target.kind if inherited else vocabulary_kinds(recipe.vocabulary)[1]
+    target_type = KINDS[kind].target_type
+    if has_alignments(recipe.corpus) and target_type != "text":
+        raise ConfigError(
+            f"alignments link words, and the target side is {target_type}; leave out --alignments "
+            "and --valid-alignments [corpus.alignments]"
+        )
 
 
 def _without_symbols(
@@ -238,236 +421,6 @@ def _without_symbols(
                     "the pair out"
                 )
         yield pair
-
-
-def _reported(findings: Iterable[Finding], reporter: WorkReporter) -> list[Finding]:
-    """Report findings, and return them."""
-    reported = list(findings)
-    for finding in reported:
-        reporter.message(f"warning: {finding}")
-    return reported
-
-
-def _find(
-    text: TextEntry,
-    config: CorpusConfig,
-    reporter: WorkReporter,
-    observe: Callable[[Iterable[Pair]], Iterable[Pair]] = iter,
-) -> Corpus:
-    def watch(names: str, pairs: Iterable[Pair]) -> AbstractContextManager[Iterable[Pair]]:
-        reporter.message(f"reading {names}")
-        return reporter.track(observe(pairs), "read", "pairs", every=QUICK_ITEMS)
-
-    return Corpus.find(text.prefix, *text.languages(config), watch)
-
-
-def _held_out(corpora: Sequence[Corpus], reporter: WorkReporter) -> HeldOutText:
-    total = sum(corpus.num_pairs for corpus in corpora)
-    pairs = chain.from_iterable(corpus.pairs() for corpus in corpora)
-    with reporter.track(pairs, "noted", "held-out pairs", total, QUICK_ITEMS) as noted:
-        return HeldOutText.of(noted)
-
-
-def _fill(
-    staged: StagedFolder,
-    recipe: PreprocessRecipe,
-    workers: int,
-    reporter: WorkReporter,
-    sizes: Sizes,
-) -> Audit:
-    """Write the files of a dataset, and set the fields of its manifest."""
-    check_files(recipe.vocabulary)
-    inherited = inherited_codec(recipe, reporter.message)
-    _check_alignments(recipe, inherited)
-    text = _DatasetText.find(recipe, inherited, reporter)
-    if inherited:
-        KINDS[inherited.target.kind].check([*text.valid, *text.corpora])
-    codec = inherited or _make_codec(recipe, text, reporter)
-    check_marks(recipe.corpus.markup, codec)
-    codec_folder = staged.path / "codec"
-    codec_folder.mkdir()
-    codec.save(codec_folder)
-    encoder = _make_encoder(staged, recipe, text, codec, reporter, sizes)
-    weights = [one.weight for one in text.texts]
-    alignments = {TRAIN: recipe.corpus.alignments, VALID: recipe.corpus.valid_alignments}
-    linked = [name for name, given in alignments.items() if given]
-    writer = DatasetWriter(staged.path, encoder.id_type, encoder.num_shards, weights, linked=linked)
-    corpora = _write_train(text, encoder, workers, writer, reporter, sizes)
-    valid = [
-        _write_valid(*one, recipe.corpus, encoder, writer, sizes)
-        for one in zip(text.valid_texts, text.valid, strict=True)
-    ]
-    audit = Audit(
-        text.texts,
-        corpora,
-        text.valid_texts,
-        [counts for _, counts in valid],
-        unknown_name(codec.segmentation),
-    )
-    contents = replace(
-        writer.finish(codec),
-        directions=tuple(one.direction for one in text.texts if one.direction),
-        valid_texts=tuple(
-            ValidText(one.direction, num_lines, counts.kept)
-            for one, (num_lines, counts) in zip(text.valid_texts, valid, strict=True)
-            if one.direction
-        ),
-    )
-    if inherited:
-        for line in fit_warnings(codec, audit.train):
-            reporter.message(line)
-    rare = rare_entries(recipe.vocabulary, codec, staged.path, contents)
-    findings = [*text.findings, *_reported(rare, reporter)]
-    staged.fields.update(_describe_dataset(recipe, codec, audit, contents))
-    staged.fields["findings"] = encode(findings)
-    return audit
-
-
-def _check_alignments(recipe: PreprocessRecipe, inherited: TextCodec | None) -> None:
-    """Raise ConfigError if there are alignments, and the target is no text."""
-    kind = inherited.target.kind if inherited else vocabulary_kinds(recipe.vocabulary)[1]
-    target_type = KINDS[kind].target_type
-    if has_alignments(recipe.corpus) and target_type != "text":
-        raise ConfigError(
-            f"alignments link words, and the target side is {target_type}; leave out --alignments "
-            "and --valid-alignments [corpus.alignments]"
-        )
-
-
-def _make_codec(recipe: PreprocessRecipe, text: _DatasetText, reporter: WorkReporter) -> TextCodec:
-    """Read or learn a codec; tags and language symbols are entries of its source vocabulary."""
-    check_text(recipe.vocabulary, text.valid)
-    words = first_words_of(recipe.corpus)
-    codec = make_codec(recipe, text.corpora, words, reporter)
-    for word in words:
-        if not is_entry(word, codec.source):
-            raise ConfigError(
-                f"{word!r}, a tag or language symbol, is not in the source vocabulary; use a "
-                "vocabulary with this entry, or another --tag"
-            )
-    return codec
-
-
-def _make_encoder(
-    staged: StagedFolder,
-    recipe: PreprocessRecipe,
-    text: _DatasetText,
-    codec: TextCodec,
-    reporter: WorkReporter,
-    sizes: Sizes,
-) -> Encoder:
-    num_pairs = sum(corpus.num_pairs for corpus in text.corpora)
-    flags = {**text.low_scores}
-    if recipe.filters.drop_duplicates:
-        reporter.message(f"finding duplicates among {num_pairs} pairs")
-        flags["duplicate"] = find_duplicates(text.corpora, staged.path, reporter)
-    return Encoder(
-        codec=codec,
-        filters=recipe.filters,
-        held_out=text.held_out,
-        flags=flags,
-        first_ids=tuple(first_ids(codec, one, recipe.corpus) for one in text.texts),
-        id_type=id_type_for(max(codec.source.size, codec.target.size)),
-        seed=recipe.seed.seed,
-        num_shards=-(-num_pairs // sizes.shard),
-        markup=recipe.corpus.markup,
-    )
-
-
-def _write_train(
-    text: _DatasetText,
-    encoder: Encoder,
-    workers: int,
-    writer: DatasetWriter,
-    reporter: WorkReporter,
-    sizes: Sizes,
-) -> list[PairCounts]:
-    """Write the shards; returns the counts of each training text."""
-    num_pairs = sum(corpus.num_pairs for corpus in text.corpora)
-    counts = [PairCounts.none() for _ in text.corpora]
-    num_unmarked = 0
-    reporter.message(f"encoding {num_pairs} pairs")
-    read = chunks(text.corpora, sizes.chunk)
-    with (
-        closing(encode_in_order(encoder, read, workers)) as encoded_chunks,
-        reporter.counting("encoded", "pairs", num_pairs) as counting,
-    ):
-        for encoded in encoded_chunks:
-            for shard, pairs in encoded.shards.items():
-                writer.add(shard, encoded.corpus, pairs)
-            counts[encoded.corpus] += encoded.counts
-            num_unmarked += encoded.num_unmarked
-            counting.add(encoded.counts.read)
-    if num_unmarked:
-        reporter.message(
-            f"warning: {num_unmarked} pairs have no marks: their tags differ, or are too many"
-        )
-    total = sum(counts, PairCounts.none())
-    for one, of_text in zip(text.texts, counts, strict=True):
-        if one.direction and not of_text.kept:
-            raise DataError(
-                f"{one.name}: all {of_text.read} pairs were dropped ({_list_dropped(of_text)}); "
-                "check the files, or leave the text out [filters]"
-            )
-    if not total.kept:
-        raise DataError(
-            f"all {total.read} training pairs were dropped ({_list_dropped(total)}); check the "
-            "files, or relax the filters [filters]"
-        )
-    return counts
-
-
-def _write_valid(
-    text: TextEntry,
-    valid: Corpus,
-    config: CorpusConfig,
-    encoder: Encoder,
-    writer: DatasetWriter,
-    sizes: Sizes,
-) -> tuple[int, PairCounts]:
-    """Write a validation text, and the ids of its pairs that are not empty or too long.
-
-    Returns:
-        The number of its lines, and counts.
-    """
-    tag = " ".join(text.first_words(config))
-    num_lines = writer.write_valid_text(
-        _tagged(tag, plain_pair(pair, config.markup))
-        for pair in valid.pairs()
-        if TOO_LONG not in pair
-    )
-    if valid.alignment:
-        lines, num_words = (
-            zip(valid.pairs(), valid.alignment.lines(), strict=True),
-            len(words_of(tag)),
-        )
-        links = (line.text for pair, line in lines if TOO_LONG not in pair)
-        writer.write_valid_links(with_words_before(one, num_words) if tag else one for one in links)
-    encoder = replace(
-        encoder,
-        filters=valid_filters(encoder.filters),
-        held_out=HeldOutText.of(()),
-        flags={},
-        first_ids=(first_ids(encoder.codec, text, config),),
-        num_shards=1,
-    )
-    counts = PairCounts.none()
-    for chunk in chunks([valid], sizes.chunk):
-        encoded = encoder.encode(chunk)
-        for pairs in encoded.shards.values():
-            writer.add_valid(pairs)
-        counts += encoded.counts
-    if not counts.kept:
-        raise DataError(
-            f"none of the {counts.read} pairs of {text.name} can be used for validation "
-            f"({_list_dropped(counts)}); check the files, or raise --max-length"
-        )
-    return num_lines, counts
-
-
-def first_ids(codec: TextCodec, text: TextEntry, config: CorpusConfig) -> tuple[int, ...]:
-    """Return the ids that the source lines of a text begin with: language symbols, and the tag."""
-    return tuple(codec.source.encode(" ".join(text.first_words(config))))
 
 
 def _tagged(tag: str, pair: Pair) -> Pair:
