@@ -12,7 +12,7 @@ from nmtkit.data.binary import FORMAT, VERSION, Contents
 from nmtkit.data.filters import REASONS, Reason
 from nmtkit.data.findings import Finding
 from nmtkit.storage.durable import read_manifest
-from nmtkit.storage.json_data import decode
+from nmtkit.storage.json_data import decode, encode
 from nmtkit.storage.manifest import verify_files
 from nmtkit.text.corpus import Pair
 from nmtkit.text.lines import TOO_LONG
@@ -124,14 +124,26 @@ class PairCounts:
 
     def to_manifest(self) -> dict[str, Any]:
         """Return the counts as fields of a manifest, without examples."""
-        return {
-            "read": self.read,
-            "dropped": {**self.dropped},
-            "source": asdict(self.source),
-            "target": asdict(self.target),
-            "linked": self.linked,
-            "kept": self.kept,
-        }
+        fields = {**asdict(self), "kept": self.kept}
+        del fields["examples"]
+        return fields
+
+
+@dataclass(frozen=True)
+class CountedText:
+    """A text with the counts of its pairs."""
+
+    text: TextEntry
+    counts: PairCounts
+
+    def to_manifest(self) -> dict[str, Any]:
+        """Return the text and its counts as fields of a manifest."""
+        return {**asdict(self.text), **self.counts.to_manifest()}
+
+    @staticmethod
+    def from_manifest(fields: Mapping[str, Any]) -> "CountedText":
+        """Read what `to_manifest` returned."""
+        return CountedText(decode(TextEntry, fields), decode(PairCounts, fields))
 
 
 @dataclass(frozen=True)
@@ -139,41 +151,30 @@ class Audit:
     """Counts of all texts of a dataset.
 
     Attributes:
-        texts: the training texts.
-        corpora: counts of each training text.
-        valid_texts: the validation texts.
-        valid: counts of each validation text.
+        corpora: the training texts.
+        valid: the validation texts.
         unknown_name: see the function of this name.
     """
 
-    texts: Sequence[TextEntry]
-    corpora: Sequence[PairCounts]
-    valid_texts: Sequence[TextEntry]
-    valid: Sequence[PairCounts]
+    corpora: Sequence[CountedText]
+    valid: Sequence[CountedText]
     unknown_name: str
 
     @property
     def train(self) -> PairCounts:
         """Counts of all training texts together."""
-        return sum(self.corpora, PairCounts.none())
+        return _total(self.corpora)
 
     def to_manifest(self) -> dict[str, Any]:
         """Return the counts as fields of the manifest."""
         return {
             "corpora": [
-                {
-                    **asdict(text),
-                    **counts.to_manifest(),
-                    "examples": [asdict(example) for example in counts.examples],
-                }
-                for text, counts in zip(self.texts, self.corpora, strict=True)
+                {**one.to_manifest(), "examples": encode(one.counts.examples)}
+                for one in self.corpora
             ],
             "train": self.train.to_manifest(),
-            "valid_corpora": [
-                {**asdict(text), **counts.to_manifest()}
-                for text, counts in zip(self.valid_texts, self.valid, strict=True)
-            ],
-            "valid": sum(self.valid, PairCounts.none()).to_manifest(),
+            "valid_corpora": [one.to_manifest() for one in self.valid],
+            "valid": _total(self.valid).to_manifest(),
         }
 
     @staticmethod
@@ -183,31 +184,33 @@ class Audit:
         one_valid = [{"prefix": valid, "weight": 1.0, "tag": "", **counts["valid"]}]
         valid_corpora = counts.get("valid_corpora", one_valid)  # datasets of two languages
         return Audit(
-            texts=[decode(TextEntry, one) for one in counts["corpora"]],
-            corpora=[decode(PairCounts, one) for one in counts["corpora"]],
-            valid_texts=[decode(TextEntry, one) for one in valid_corpora],
-            valid=[decode(PairCounts, one) for one in valid_corpora],
+            corpora=[*map(CountedText.from_manifest, counts["corpora"])],
+            valid=[*map(CountedText.from_manifest, valid_corpora)],
             unknown_name=unknown_name(manifest["segmentation"]),
         )
 
     def table(self) -> list[str]:
         """Return the lines of a table with the counts of each text."""
-        names = [*map(_title, self.texts), *(text.name for text in self.valid_texts)]
-        counts = [*self.corpora, *self.valid]
-        lines = table([*zip(names, counts, strict=True)], self.unknown_name)
-        return lines + [
+        named = [(_title(one.text), one.counts) for one in self.corpora]
+        named += [(one.text.name, one.counts) for one in self.valid]
+        return table(named, self.unknown_name) + [
             f"{name}: {one.linked} of {one.kept} pairs have a word alignment"
-            for name, one in zip(names, counts, strict=True)
+            for name, one in named
             if one.linked
         ]
 
     def examples(self) -> list[str]:
         """Return one line per example of a dropped training pair."""
         return [
-            f"{example.reason}: {text.name}:{example.line}: {example.source!r} | {example.target!r}"
-            for text, counts in zip(self.texts, self.corpora, strict=True)
-            for example in sorted(counts.examples, key=lambda example: example.reason)
+            f"{example.reason}: {one.text.name}:{example.line}: "
+            f"{example.source!r} | {example.target!r}"
+            for one in self.corpora
+            for example in sorted(one.counts.examples, key=lambda example: example.reason)
         ]
+
+
+def _total(texts: Iterable[CountedText]) -> PairCounts:
+    return sum((one.counts for one in texts), PairCounts.none())
 
 
 def valid_filters(filters: FilterConfig) -> FilterConfig:

@@ -22,7 +22,7 @@ from nmtkit.config.preprocessing import (
     vocabulary_kinds,
 )
 from nmtkit.config.schema import PreprocessRecipe
-from nmtkit.data.audit import Audit, PairCounts, unknown_name, valid_filters
+from nmtkit.data.audit import Audit, CountedText, PairCounts, unknown_name, valid_filters
 from nmtkit.data.binary import (
     FORMAT,
     TRAIN,
@@ -159,14 +159,13 @@ class _Preparation:
         linked = [name for name, given in alignments.items() if given]
         writer = DatasetWriter(folder, encoder.id_type, encoder.num_shards, weights, linked=linked)
         train = self._write_train(text, encoder, writer)
-        valid, valid_parts = list[PairCounts](), list[ValidText]()
+        valid, valid_parts = list[CountedText](), list[ValidText]()
         for one, corpus in zip(self._valid_texts, text.valid, strict=True):
             num_lines, counts = self._write_valid(one, corpus, encoder, writer)
-            valid.append(counts)
+            valid.append(CountedText(one, counts))
             if one.direction:
                 valid_parts.append(ValidText(one.direction, num_lines, counts.kept))
-        unknown = unknown_name(codec.segmentation)
-        audit = Audit(self._texts, train, self._valid_texts, valid, unknown)
+        audit = Audit(train, valid, unknown_name(codec.segmentation))
         contents = replace(
             writer.finish(codec),
             directions=tuple(one.direction for one in self._texts if one.direction),
@@ -310,7 +309,7 @@ class _Preparation:
 
     def _write_train(
         self, text: _DatasetText, encoder: Encoder, writer: DatasetWriter
-    ) -> list[PairCounts]:
+    ) -> list[CountedText]:
         """Write the shards; returns the counts of each training text."""
         counts = [PairCounts.none() for _ in text.corpora]
         num_unmarked = 0
@@ -342,7 +341,7 @@ class _Preparation:
                 f"all {total.read} training pairs were dropped ({_list_dropped(total)}); check "
                 "the files, or relax the filters [filters]"
             )
-        return counts
+        return [*map(CountedText, self._texts, counts)]
 
     def _write_valid(
         self, text: TextEntry, valid: Corpus, encoder: Encoder, writer: DatasetWriter

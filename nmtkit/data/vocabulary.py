@@ -22,7 +22,6 @@ from nmtkit.config.preprocessing import (
     directions_of,
     is_shared,
     segmentations,
-    training_texts,
     vocabulary_kinds,
 )
 from nmtkit.config.schema import PreprocessRecipe
@@ -39,7 +38,6 @@ from nmtkit.text.codec import KINDS, SEVERAL, TextCodec
 from nmtkit.text.corpus import Corpus, Pair
 from nmtkit.text.lines import read_list
 from nmtkit.text.marks import is_marked
-from nmtkit.text.steps import NormalForm, Steps
 from nmtkit.text.subword import (
     SPACE_SYMBOL,
     Algorithm,
@@ -47,7 +45,7 @@ from nmtkit.text.subword import (
     SubwordRules,
     trained_pieces,
 )
-from nmtkit.text.vocabulary import Vocabulary
+from nmtkit.text.vocabulary import NormalForm, Steps, Vocabulary
 from nmtkit.units import duration
 
 _SOURCE, _TARGET = 0, 1
@@ -76,10 +74,8 @@ def make_codec(
         DamagedError: a file is not a SentencePiece model.
     """
     config = recipe.vocabulary
-    texts = training_texts(recipe.corpus)
-    languages = [text.languages(recipe.corpus) for text in texts]
     directions = directions_of(recipe.corpus)
-    codec_languages = (SEVERAL, SEVERAL) if directions else languages[0]
+    codec_languages = (SEVERAL, SEVERAL) if directions else corpora[0].languages
     form = cast(NormalForm, "none" if config.normalize == AUTO else config.normalize)
     is_tokenized = config.tokenizer == "moses"
     steps = [Steps(config.unescape, form, lang * is_tokenized) for lang in codec_languages]
@@ -87,9 +83,9 @@ def make_codec(
 
     def get(path: str, *sides: int) -> Vocabulary:
         name = segmentations(config)[sides[0]]
-        names = dict.fromkeys(pair[side] for pair in languages for side in sides)
+        names = dict.fromkeys(one.languages[side] for one in corpora for side in sides)
         text = _LearningText(
-            *(corpora, sides, " and ".join(names), steps, languages),
+            *(corpora, sides, " and ".join(names), steps),
             config.vocabulary_temperature,
             recipe.corpus.markup,
         )
@@ -177,7 +173,6 @@ class _LearningText:
         sides: the sides to use.
         name: name of the text in messages.
         steps: what is done to the lines of each side first.
-        languages: of both sides of each corpus.
         temperature: see `sample`.
         markup: of all lines; the text is without it.
     """
@@ -186,7 +181,6 @@ class _LearningText:
     sides: Sequence[int]
     name: str
     steps: Sequence[Steps]
-    languages: Sequence[tuple[str, str]]
     temperature: float
     markup: str
 
@@ -208,15 +202,15 @@ class _LearningText:
         A language with n lines has a share proportional to n^(1/temperature).
         """
         counts: Counter[str] = Counter()
-        for corpus, languages in zip(self.corpora, self.languages, strict=True):
+        for corpus in self.corpora:
             for side in self.sides:
-                counts[languages[side]] += corpus.num_pairs
+                counts[corpus.languages[side]] += corpus.num_pairs
         powers = {lang: number ** (1 / self.temperature) for lang, number in counts.items()}
         unit = num_lines / sum(powers.values())
         wanted = {lang: round(unit * power) for lang, power in powers.items()}
         ends = dict.fromkeys(counts, 0)  # multiples of a line, of those read so far
-        for corpus, languages in zip(self.corpora, self.languages, strict=True):
-            sides = [(side, languages[side]) for side in self.sides]
+        for corpus in self.corpora:
+            sides = [(side, corpus.languages[side]) for side in self.sides]
             for pair in corpus.pairs():
                 for side, lang in sides:
                     before = ends[lang]

@@ -18,9 +18,8 @@ from nmtkit.storage.json_data import JsonError, decode, decode_text, encode
 from nmtkit.symbols import EOS_ID, source_symbol, target_symbol
 from nmtkit.text.closed_words import Words
 from nmtkit.text.marian import UNKNOWN_LANGUAGES, MarianVocabulary
-from nmtkit.text.steps import NormalForm, Steps
 from nmtkit.text.subword import SentencePieceVocabulary, Subword
-from nmtkit.text.vocabulary import Vocabulary
+from nmtkit.text.vocabulary import NormalForm, Steps, Vocabulary
 from nmtkit.text.words import joined
 
 _OLDEST_VERSION = 3
@@ -30,11 +29,10 @@ SEVERAL = "mul"
 """The code of ISO 639 for several languages."""
 
 
-_CLASSES: Sequence[type[Vocabulary]] = [
-    *(Subword, Words, MarianVocabulary),
-    *TREE_VOCABULARIES.values(),
-]
-KINDS = {one.kind: one for one in _CLASSES}
+KINDS: dict[str, type[Vocabulary]] = {
+    **{one.kind: one for one in (Subword, Words, MarianVocabulary)},
+    **{one.kind: one for one in TREE_VOCABULARIES.values()},
+}
 """Kinds of vocabulary by their names in codec.json."""
 
 

@@ -29,6 +29,7 @@ class Corpus:
 
     Attributes:
         prefix: their path without the suffix of the language.
+        languages: the suffixes.
         source, target: their paths.
         num_pairs: number of lines of each file.
         alignment: its word alignment, if it has one.
@@ -36,6 +37,7 @@ class Corpus:
     """
 
     prefix: str
+    languages: tuple[str, str]
     source: Path
     target: Path
     num_pairs: int
@@ -66,7 +68,7 @@ class Corpus:
         states = tuple(map(_state, (source, target)))
         with watch(f"{source} and {target}", read_pair(source, target)) as pairs:
             num_pairs = sum(1 for _ in pairs)
-        return Corpus(prefix, source, target, num_pairs, states)
+        return Corpus(prefix, (source_lang, target_lang), source, target, num_pairs, states)
 
     def pairs(self) -> Iterator[Pair]:
         """Yield the pairs of lines; DataError at the end if a file has changed since `find`.

@@ -34,9 +34,9 @@ from nmtkit.storage.run_folder import RunFolder, ValidationLines, find_model
 from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.json_lines import write_object
-from nmtkit.text.steps import Steps
 from nmtkit.text.subword import Subword
 from nmtkit.text.translations import SCHEMA
+from nmtkit.text.vocabulary import Steps
 from nmtkit.training.micro_batches import MicroBatchSchedule
 from nmtkit.training.run import train
 from tests.tiny import (

@@ -46,7 +46,11 @@ def evidence_of(
 ) -> Evidence:
     others = evidence_of(valid, None, name="valid") if valid else None
     sample = TextSample(others.sample.pairs if others else ())
-    corpus = Corpus(name, Path(f"{name}.en"), Path(f"{name}.de"), len([*sample.watch(pairs)]), ())
+    corpus = Corpus(
+        *(name, ("en", "de"), Path(f"{name}.en"), Path(f"{name}.de")),
+        num_pairs=len([*sample.watch(pairs)]),
+        states=(),
+    )
     return Evidence(corpus, sample, filters, others, rank=rank)
 
 

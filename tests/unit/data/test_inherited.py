@@ -20,8 +20,8 @@ from nmtkit.parsing.vocabulary import TreeTokens
 from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.marian import UNKNOWN_LANGUAGES, MarianVocabulary
-from nmtkit.text.steps import Steps
 from nmtkit.text.subword import Subword
+from nmtkit.text.vocabulary import Steps
 from nmtkit.training.run import open_dataset
 from tests.conversions import random_model, write_marian, write_random_model
 from tests.messages import refuses

@@ -18,7 +18,7 @@ from nmtkit.data.vocabulary import _LearningText
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.corpus import Corpus
-from nmtkit.text.steps import Steps
+from nmtkit.text.vocabulary import Steps
 from tests.messages import refuses
 from tests.tiny import VALID_LINES, prepared, tiny_codec, tiny_directions, write_lines
 from tests.unit.data.test_inherited import model
@@ -84,8 +84,8 @@ def test_a_source_symbol_follows_and_each_symbol_is_an_entry(
 def test_the_audit_has_a_row_for_each_text_of_a_direction(tmp_path: Path) -> None:
     prepared(tiny_directions(tmp_path), tmp_path / "data")
     audit = Audit.from_manifest(Dataset.open(tmp_path / "data").manifest)
-    assert [one.direction for one in audit.texts] == ["en-de", "en-nl", "nl-en"]
-    assert [one.kept for one in (*audit.corpora, *audit.valid)] == [10, 10, 3, 3, 3]
+    assert [one.text.direction for one in audit.corpora] == ["en-de", "en-nl", "nl-en"]
+    assert [one.counts.kept for one in (*audit.corpora, *audit.valid)] == [10, 10, 3, 3, 3]
     lines = [*describe(tmp_path / "data", check=True)]
     assert "directions   en-de, en-nl, nl-en" in lines
     assert any(line.startswith(f"{tmp_path / 'few'}:nl-en") for line in lines)
@@ -164,8 +164,7 @@ def test_a_sample_has_shares_by_temperature_at_even_distances(
     sizes: list[int], temperature: float, num_lines: int
 ) -> None:
     corpora = [_Numbered(n, size) for n, size in enumerate(sizes)]
-    languages = [("en", str(n)) for n in range(len(sizes))]
-    text = _LearningText(corpora, (0, 1), "text", [Steps()] * 2, languages, temperature, "none")  # type: ignore[arg-type]
+    text = _LearningText(corpora, (0, 1), "text", [Steps()] * 2, temperature, "none")  # type: ignore[arg-type]
     counts = Counter(text.sample(num_lines))
     by_lang: dict[str, list[int]] = {
         "en": [counts[f"en {n} {i}"] for n, size in enumerate(sizes) for i in range(size)]
@@ -183,6 +182,7 @@ class _Numbered:
 
     def __init__(self, number: int, num_pairs: int) -> None:
         self.number, self.num_pairs = number, num_pairs
+        self.languages = "en", str(number)
 
     def pairs(self) -> list[tuple[str, str]]:
         return [(f"en {self.number} {i}", f"{self.number} {i}") for i in range(self.num_pairs)]

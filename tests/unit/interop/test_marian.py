@@ -12,9 +12,8 @@ from nmtkit.config.training import ModelConfig
 from nmtkit.interop import marian
 from nmtkit.interop.marian_reading import read
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.steps import Steps
 from nmtkit.text.subword import Subword
-from nmtkit.text.vocabulary import Vocabulary
+from nmtkit.text.vocabulary import Steps, Vocabulary
 from tests.conversions import (
     random_model,
     refused_on_page,

@@ -30,7 +30,7 @@ from nmtkit.storage.model_folder import write_model
 from nmtkit.storage.run_folder import RunFolder, find_model
 from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.steps import Steps
+from nmtkit.text.vocabulary import Steps
 from tests.conversions import separate_codec
 from tests.folders import refusing
 from tests.messages import refuses

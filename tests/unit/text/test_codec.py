@@ -13,8 +13,8 @@ from nmtkit.parsing.vocabulary import TreeTokens
 from nmtkit.symbols import BOS_ID, EOS_ID
 from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import KINDS, TextCodec
-from nmtkit.text.steps import Steps
 from nmtkit.text.subword import Subword
+from nmtkit.text.vocabulary import Steps
 from tests.messages import refuses
 from tests.tiny import tiny_codec
 

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from nmtkit.errors import DataError
 from nmtkit.text.closed_words import Words
 from nmtkit.text.links import check_links, links_of_pieces, parse_links, words_of_pieces
-from nmtkit.text.steps import Steps
 from nmtkit.text.subword import Subword
-from nmtkit.text.vocabulary import Vocabulary
+from nmtkit.text.vocabulary import Steps, Vocabulary
 from nmtkit.text.words import word_spans, words_of
 from tests.messages import refuses
 

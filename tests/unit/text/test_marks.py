@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.marian import MarianVocabulary
 from nmtkit.text.marks import is_marked, mark_names
-from nmtkit.text.steps import Steps
 from nmtkit.text.subword import SentencePieceVocabulary, Subword
+from nmtkit.text.vocabulary import Steps
 
 LINES = ["the cat sat on a mat. 12 \u732b\u304c\u5ea7\u308b"] * 20
 NAMES = st.sampled_from([*mark_names(2), "\u2581"])

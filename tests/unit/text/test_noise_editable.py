@@ -10,9 +10,9 @@ from nmtkit.symbols import EOS_ID, UNK_ID
 from nmtkit.text.closed_words import Words
 from nmtkit.text.marian import MarianVocabulary
 from nmtkit.text.noise import EditableText, whole_entries
-from nmtkit.text.steps import NormalForm, Steps
 from nmtkit.text.subword import SentencePieceVocabulary, Subword
 from nmtkit.text.subword_file import with_pieces
+from nmtkit.text.vocabulary import NormalForm, Steps
 from tests.unit.text.test_subword import TEXT, corpus, model
 
 TOKENS = ["<bt>", "<2de>", "Berlin", "un"]

@@ -18,8 +18,8 @@ from nmtkit.parsing.vocabulary import TreeTokens
 from nmtkit.symbols import EOS_ID
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.noise import EditableText
-from nmtkit.text.steps import Steps
 from nmtkit.text.subword import Subword
+from nmtkit.text.vocabulary import Steps
 from nmtkit.training.text_hook import TrainingText
 from nmtkit.training.updates import Start, UpdateReader
 from tests.made_up import made_up_pairs

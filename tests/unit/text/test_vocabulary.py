@@ -13,8 +13,8 @@ from nmtkit.text.characters import unescape
 from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.moses import Moses
-from nmtkit.text.steps import Steps
 from nmtkit.text.subword import Subword
+from nmtkit.text.vocabulary import Steps
 from nmtkit.text.words import words_of
 from tests.golden.freeze import CODEC_LINES as LINES
 from tests.messages import refuses
