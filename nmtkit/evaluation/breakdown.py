@@ -90,10 +90,7 @@ def by_frequency(
     """
     words, translated, matches = ([0] * len(FREQUENCIES) for _ in range(3))
     for hypothesis, line in zip(hypotheses, reference, strict=True):
-        found, expected = (
-            Counter(words_and_punctuation(hypothesis)),
-            Counter(words_and_punctuation(line)),
-        )
+        found, expected = (Counter(words_and_punctuation(one)) for one in (hypothesis, line))
         for counts, totals in ((expected, words), (found, translated), (found & expected, matches)):
             for word, count in counts.items():
                 totals[_class_of(frequencies.get(word, 0), FREQUENCIES)] += count
@@ -177,9 +174,8 @@ def _count(systems: Sequence[Sequence[str]], reference: Iterable[str]) -> dict[N
         for ngram, number in expected.items():
             counts.setdefault(ngram, [0] * (len(systems) + 1))[-1] += number
         for system, line in enumerate(lines):
-            for ngram, number in (
-                Counter(ngrams_of(words_and_punctuation(line))) & expected
-            ).items():
+            found = Counter(ngrams_of(words_and_punctuation(line)))
+            for ngram, number in (found & expected).items():
                 counts[ngram][system] += number
     return counts
 

@@ -23,8 +23,11 @@ from nmtkit.text.lines import one_line
 from nmtkit.units import counted
 
 _SHELL = "/bin/sh"
-_NO_PERMISSION, _NOT_FOUND = 126, 127
-"""Exit codes of the shell if it cannot run a program."""
+_CANNOT_RUN = {
+    126: "cannot execute its program; make the file executable, or write its interpreter before it",
+    127: "does not find its program; give the full path of the program, or correct PATH",
+}
+"""What is wrong, and how to fix it, by exit codes of a shell that cannot run a program."""
 _KILLED = 128
 """Exit code of the shell for a program that a signal killed, less the number of the signal."""
 
@@ -224,16 +227,9 @@ def _start(name: str, command: str, stdin: int, stdout: int) -> int:
 
 def _failure(name: str, status: int) -> NmtkitError:
     """Return the error of a program that ended with this exit code, which is not 0."""
-    if status == _NOT_FOUND:
-        return ConfigError(
-            f"metric {name}: the shell does not find its program; give the full path of the "
-            "program, or correct PATH [metrics.metric_command]"
-        )
-    if status == _NO_PERMISSION:
-        return ConfigError(
-            f"metric {name}: the shell cannot execute its program; make the file executable, or "
-            "write its interpreter before it [metrics.metric_command]"
-        )
+    if status in _CANNOT_RUN:
+        problem = _CANNOT_RUN[status]
+        return ConfigError(f"metric {name}: the shell {problem} [metrics.metric_command]")
     how = f"failed with exit code {status}"
     if status - _KILLED in signal.valid_signals():
         how = f"was ended by {signal.Signals(status - _KILLED).name}"

@@ -112,8 +112,6 @@ def count_corpus(
 
 
 def _make_bleu(info: MetricInfo, config: MetricsConfig) -> list[Metric]:
-    from sacrebleu.metrics.bleu import BLEU
-
     tokenizer = tokenizer_of(config)
     if not is_installed(tokenizer):
         raise ConfigError(
@@ -121,23 +119,24 @@ def _make_bleu(info: MetricInfo, config: MetricsConfig) -> list[Metric]:
             f"'nmtkit[{EXTRAS[tokenizer].name}]'`, or use --tokenize char [metrics.tokenize]"
         )
 
-    def make(effective_order: bool) -> BLEU:
-        # force: no warning about tokenised text during training.
-        return BLEU(
-            lowercase=config.lowercase,
-            tokenize=tokenizer,
-            effective_order=effective_order,
-            force=True,
-        )
-
     try:
-        metric = _text_metric(info, config, make(False), make(True))
+        return [_bleu_metric(info, config, lowercase=config.lowercase, tokenize=tokenizer)]
     except (RuntimeError, OSError) as error:
         raise ConfigError(
             f"tokenize ({tokenizer!r}) cannot be used here: {' '.join(str(error).split())}; "
             "or use another, such as intl or char [metrics.tokenize]"
         ) from error
-    return [replace(metric, describe=_describe_bleu)]
+
+
+def _bleu_metric(info: MetricInfo, config: MetricsConfig, **settings: Any) -> Metric:
+    """Make BLEU with some settings of sacreBLEU; lines are scored by the n-grams they have."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    # force: no warning about tokenised text during training.
+    scorer, line_scorer = (
+        BLEU(**settings, effective_order=is_line, force=True) for is_line in (False, True)
+    )
+    return replace(_text_metric(info, config, scorer, line_scorer), describe=_describe_bleu)
 
 
 def _make_chrf(info: MetricInfo, config: MetricsConfig, *, word_order: int) -> list[Metric]:
@@ -159,15 +158,6 @@ def _make_moses_bleu(
     info: MetricInfo, config: MetricsConfig, *, splits_compounds: bool
 ) -> list[Metric]:
     """Make unsmoothed BLEU over Moses' tokens, as multi-bleu.perl computes it."""
-    from sacrebleu.metrics.bleu import BLEU
-
-    def make(effective_order: bool) -> BLEU:
-        return BLEU(
-            tokenize="none",
-            smooth_method="none",
-            effective_order=effective_order,
-            force=True,
-        )
 
     def prepare(line: str) -> str:
         tokens = moses.tokenize(line)
@@ -180,9 +170,8 @@ def _make_moses_bleu(
     marks = {"tok": f"moses-{lang}" + "+compounds" * splits_compounds}
     if config.lowercase:
         marks["case"] = "lc-ascii"
-    metric = _text_metric(info, config, make(False), make(True))
-    marks = {**metric.marks, **marks}
-    return [replace(metric, prepare=prepare, marks=marks, describe=_describe_bleu)]
+    metric = _bleu_metric(info, config, tokenize="none", smooth_method="none")
+    return [replace(metric, prepare=prepare, marks={**metric.marks, **marks})]
 
 
 def _make_aer(info: MetricInfo, config: MetricsConfig) -> list[Metric]:

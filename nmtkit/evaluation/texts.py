@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from nmtkit.config.metrics import GENERAL_TOKENIZER, MetricsConfig, metric_names, tokenizer_of
 from nmtkit.config.problems import suggestion
@@ -21,6 +21,8 @@ from nmtkit.text.lines import read_lines
 from nmtkit.text.links import Links, parse_links
 from nmtkit.text.translations import read_translations
 from nmtkit.text.words import is_spaceless
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,16 @@ class Text:
             yield
         except DataError as error:
             raise DataError(f"{self.name}: {error}") from error
+
+    def each(self, read: Callable[[str], Item]) -> list[Item]:
+        """Read each line; a DataError about it gets its number and the name of this text."""
+        found = []
+        for number, line in enumerate(self.lines, 1):
+            try:
+                found.append(read(line))
+            except DataError as error:
+                raise DataError(f"{self.name}:{number}: {error}") from error
+        return found
 
 
 @dataclass(frozen=True)
@@ -235,7 +247,7 @@ def link_warnings(texts: Texts, gold_base: int) -> Iterator[str]:
         DataError: a line has something else than links, or one of a system has possible links.
     """
     for system in texts.systems:
-        links_of_lines = _links_of(system, 0)
+        links_of_lines = system.each(parse_links)
         yield from _base_warnings(system, links_of_lines, "write links that count from 0")
         for number, links in enumerate(links_of_lines, 1):
             if links.possible != links.sure:
@@ -244,20 +256,9 @@ def link_warnings(texts: Texts, gold_base: int) -> Iterator[str]:
                     "give the alignments to score"
                 )
     for reference in texts.references:
-        links_of_lines = _links_of(reference, gold_base)
+        links_of_lines = reference.each(lambda line: parse_links(line, gold_base))
         if gold_base == 0:
             yield from _base_warnings(reference, links_of_lines, "give --gold-base 1")
-
-
-def _links_of(text: Text, first: int) -> list[Links]:
-    """Return the links of each line; DataError if a line has something else."""
-    found = []
-    for number, line in enumerate(text.lines, 1):
-        try:
-            found.append(parse_links(line, first))
-        except DataError as error:
-            raise DataError(f"{text.name}:{number}: {error}") from error
-    return found
 
 
 def _base_warnings(text: Text, links_of_lines: Sequence[Links], remedy: str) -> Iterator[str]:

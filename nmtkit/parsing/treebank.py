@@ -99,10 +99,15 @@ def tree_counts(trees: Iterable[Tree]) -> Iterator[str]:
     longest = deepest = 0
     for tree in trees:
         num_words.append(len(tree.words()))
-        for node in tree.nodes():
-            (brackets if node.children else tags)[node.label] += 1
         longest = max(longest, len(linearize(tree, False, "brackets")) + 1)
-        deepest = max(deepest, _depth(tree))
+        depth = 0
+        for node, is_end in tree.walk():
+            if is_end:
+                depth -= 1
+                continue
+            (brackets if node.children else tags)[node.label] += 1
+            deepest = max(deepest, depth + 1)
+            depth += bool(node.children)
     num_trees = len(num_words)
     mean = sum(num_words) / num_trees if num_trees else 0.0
     yield f"trees\t{num_trees}"
@@ -135,12 +140,3 @@ def _without_traces(tree: Tree) -> Tree | None:
         elif node.label != _TRACE:
             children_of_open[-1].append(Tree(bare_label(node.label), (), node.word))
     return children_of_open[0][0] if children_of_open[0] else None
-
-
-def _depth(tree: Tree) -> int:
-    """Return the greatest depth of nested constituents, preterminals counted."""
-    deepest, level = 0, [tree]
-    while level:
-        deepest += 1
-        level = [child for node in level for child in node.children]
-    return deepest

@@ -9,7 +9,7 @@ No function recurses, as a model may produce ten thousand brackets and more.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -70,11 +70,11 @@ class Tree:
 
     def __eq__(self, other: object) -> bool:
         """Compare labels, words and shape."""
-        return isinstance(other, Tree) and _signature(self) == _signature(other)
+        return isinstance(other, Tree) and format_tree(self) == format_tree(other)
 
     def __hash__(self) -> int:
         """Return equal hashes for equal trees."""
-        return hash(_signature(self))
+        return hash(format_tree(self))
 
     def __repr__(self) -> str:
         """Return the tree in brackets."""
@@ -250,8 +250,3 @@ _DELETE = "delete it, or the tree"
 
 def _error(where: str, what: str, remedy: str) -> DataError:
     return DataError(f"{where}: {what}; {remedy}")
-
-
-def _signature(tree: Tree) -> Sequence[tuple[str, str | None, int]]:
-    """Return a sequence that is equal for equal trees only."""
-    return tuple((node.label, node.word, len(node.children)) for node in tree.nodes())

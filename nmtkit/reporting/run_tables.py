@@ -391,17 +391,14 @@ def is_finished(run: Run) -> bool:
     """Return whether the records of a run show that its recipe's end is reached."""
     training, validation, last = run.recipe.training, run.recipe.validation, run.last
     # A run ends with a validation: one at the last update shows that the epoch is complete.
-    is_validated = not validation.validate_every or last.update == _last_validated(run)
+    ended = [one.update for one in run.validations[-1:]] == [last.update]
+    is_validated = not validation.validate_every or ended
     return (
         last.update >= training.max_updates
         or 0 < training.max_minutes * SECONDS_PER_MINUTE <= last.elapsed_s
         or (0 < training.max_epochs <= last.epoch and is_validated)
         or 0 < validation.patience <= _num_stale(run)
     )
-
-
-def _last_validated(run: Run) -> int:
-    return run.validations[-1].update if run.validations else 0
 
 
 def _num_stale(run: Run) -> int:

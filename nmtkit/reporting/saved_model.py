@@ -121,21 +121,19 @@ def _describe_model_or_run(path: Path, as_json: bool) -> list[str]:
     run = _read_run(RunFolder(path)) if is_run(path) else None
     num_layers = described.recipe.model.decoder_layers
     stored = stored_aligning_attention(folder, num_layers)
-    aligning = (
-        {} if stored is None else {"layer": stored.layer + 1, "is_shifted": stored.is_shifted}
-    )
     calibration = stored_calibration(folder)
     if as_json:
         content = {
-            **({} if run is None else {"run": run.to_json()}),
+            "run": run and run.to_json(),
             "path": str(folder),
             "manifest": described.manifest,
             "config": described.recipe,
             "codec": described.codec.description,
-            **({"aligning_attention": aligning} if aligning else {}),
-            **({"calibration": calibration} if calibration else {}),
+            "aligning_attention": stored
+            and {"layer": stored.layer + 1, "is_shifted": stored.is_shifted},
+            "calibration": calibration,
         }
-        return [json.dumps(encode(content))]
+        return [json.dumps(encode({key: one for key, one in content.items() if one is not None}))]
     of_run = [] if run is None else [*run.lines(), aligned("model", printable(str(folder)))]
     of_model = [*_model_lines(described, str(identity["sha256"]))]
     if stored:

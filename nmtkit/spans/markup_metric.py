@@ -20,7 +20,7 @@ from functools import partial
 from nmtkit.config.metrics import MetricInfo, MetricsConfig
 from nmtkit.errors import DataError
 from nmtkit.evaluation.metric import Metric, Result, Statistics, check_one_reference
-from nmtkit.evaluation.texts import Text, Texts, line_warnings, untranslated_warnings
+from nmtkit.evaluation.texts import Texts, line_warnings, untranslated_warnings
 from nmtkit.spans.markup import marked_words, read_markup, structure
 
 Count = tuple[int, int]
@@ -65,7 +65,7 @@ def markup_warnings(texts: Texts, config: MetricsConfig) -> Iterator[str]:
         DataError: a line begins a document, or a reference has no markup.
     """
     for text in (*texts.references, *texts.systems):
-        _check_lines(text, config.markup)
+        text.each(lambda line: read_markup(line, config.markup))
     for reference in texts.references:
         if not any(structure(line, config.markup).tags for line in reference.lines):
             raise DataError(
@@ -80,14 +80,6 @@ def markup_warnings(texts: Texts, config: MetricsConfig) -> Iterator[str]:
         )
     for system in texts.systems:
         yield from untranslated_warnings(system, texts.references[0].lines)
-
-
-def _check_lines(text: Text, language: str) -> None:
-    for number, line in enumerate(text.lines, 1):
-        try:
-            read_markup(line, language)
-        except DataError as error:
-            raise DataError(f"{text.name}:{number}: {error}") from error
 
 
 def _count(

@@ -151,21 +151,20 @@ def overview(evaluation: Evaluation, labels: Sequence[str], lengths: Sequence[fl
         labels: the short names of the systems.
         lengths: per system, its words per word of the reference.
     """
-    header = '<tr><th scope="col">system</th>'
-    header += "".join(_header(scores) for scores in evaluation.scores)
-    header += '<th scope="col">length</th></tr>'
-    axes = [_axis(scores) for scores in evaluation.scores]
-    rows = []
-    for number, label in enumerate(labels):
-        name = xml_text(evaluation.systems[number])
-        cells = [f'<th scope="row" title="{name}"><span class="name">{escape(label)}</span></th>']
-        for scores, axis in zip(evaluation.scores, axes, strict=True):
-            cells += _score_cells(scores, number, axis)
-        cells.append(f"<td>{lengths[number]:.3f}</td>")
-        rows.append(f"<tr>{''.join(cells)}</tr>")
-    body = "\n".join(rows)
+    systems = [
+        f'<th scope="row" title="{xml_text(name)}"><span class="name">{escape(label)}</span></th>'
+        for label, name in zip(labels, evaluation.systems, strict=True)
+    ]
+    columns = [
+        ('<th scope="col">system</th>', systems),
+        *(column for scores in evaluation.scores for column in _columns(scores)),
+        ('<th scope="col">length</th>', [f"<td>{length:.3f}</td>" for length in lengths]),
+    ]
+    header = "".join(header for header, _ in columns)
+    rows = zip(*(cells for _, cells in columns), strict=True)
+    body = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
     return (
-        f'<div class="wide"><table class="scores"><thead>{header}</thead>\n'
+        f'<div class="wide"><table class="scores"><thead><tr>{header}</tr></thead>\n'
         f"<tbody>{body}</tbody></table></div>"
     )
 
@@ -193,30 +192,26 @@ def notes(evaluation: Evaluation, first: str) -> list[str]:
     return found
 
 
-def _header(scores: Sequence[Score]) -> str:
-    better = "higher" if scores[0].is_higher_better else "lower"
-    name = f"{escape(scores[0].name)} <small>{better} is better</small>"
-    tested = '<th scope="col">p</th>' if _is_tested(scores) else ""
-    return f'<th scope="col" colspan="2">{name}</th>{tested}'
-
-
-def _score_cells(scores: Sequence[Score], number: int, axis: Axis) -> Iterator[str]:
-    score = scores[number]
-    values = [one.score for one in scores]
-    best = (max if score.is_higher_better else min)(values)
-    text = f"{score.score:.2f}"
-    if len(scores) > 1 and score.score == best:
-        text = f"<strong>{text}</strong>"
-    if score.interval is not None:
-        text += f"<small> \u00b1 {score.interval.half_width:.2f}</small>"
-    yield f'<td class="strip">{_strip(score, axis)}</td>'
-    yield f'<td class="value">{text}</td>'
-    if _is_tested(scores):
-        yield f'<td class="p">{_p_value(score, scores[0])}</td>'
-
-
-def _is_tested(scores: Sequence[Score]) -> bool:
-    return any(score.p_value is not None for score in scores)
+def _columns(scores: Sequence[Score]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the header and the cells of a metric's scores, and of its p-values if there are any."""
+    first = scores[0]
+    better, choose = ("higher", max) if first.is_higher_better else ("lower", min)
+    ends = [end for score in scores for end in (score.score, *_interval(score))]
+    axis = fit_axis(ends, (_MARGIN, _WIDTH - _MARGIN), from_zero=False)
+    best = choose(score.score for score in scores)
+    cells = []
+    for score in scores:
+        text = f"{score.score:.2f}"
+        if len(scores) > 1 and score.score == best:
+            text = f"<strong>{text}</strong>"
+        if score.interval is not None:
+            text += f"<small> \u00b1 {score.interval.half_width:.2f}</small>"
+        cells.append(f'<td class="strip">{_strip(score, axis)}</td><td class="value">{text}</td>')
+    name = f"{escape(first.name)} <small>{better} is better</small>"
+    yield f'<th scope="col" colspan="2">{name}</th>', cells
+    if any(score.p_value is not None for score in scores):
+        cells = [f'<td class="p">{_p_value(score, first)}</td>' for score in scores]
+        yield '<th scope="col">p</th>', cells
 
 
 def _p_value(score: Score, first: Score) -> str:
@@ -228,12 +223,6 @@ def _p_value(score: Score, first: Score) -> str:
     is_better = (score.score > first.score) == score.is_higher_better
     kind, arrow, word = ("up", "\u25b2", "better") if is_better else ("down", "\u25bc", "worse")
     return f'<span class="{kind}" title="significantly {word}">{arrow}</span> {text}'
-
-
-def _axis(scores: Sequence[Score]) -> Axis:
-    """Return the axis on which all scores of a metric and their intervals fit."""
-    ends = [end for score in scores for end in (score.score, *_interval(score))]
-    return fit_axis(ends, (_MARGIN, _WIDTH - _MARGIN), from_zero=False)
 
 
 def _interval(score: Score) -> tuple[float, ...]:
