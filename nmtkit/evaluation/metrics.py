@@ -120,7 +120,7 @@ def _make_bleu(info: MetricInfo, config: MetricsConfig) -> list[Metric]:
         )
 
     try:
-        return [_bleu_metric(info, config, lowercase=config.lowercase, tokenize=tokenizer)]
+        return [_bleu_metric(info, config, config.lowercase, tokenizer, "exp")]
     except (RuntimeError, OSError) as error:
         raise ConfigError(
             f"tokenize ({tokenizer!r}) cannot be used here: {' '.join(str(error).split())}; "
@@ -128,13 +128,22 @@ def _make_bleu(info: MetricInfo, config: MetricsConfig) -> list[Metric]:
         ) from error
 
 
-def _bleu_metric(info: MetricInfo, config: MetricsConfig, **settings: Any) -> Metric:
-    """Make BLEU with some settings of sacreBLEU; lines are scored by the n-grams they have."""
+def _bleu_metric(
+    info: MetricInfo, config: MetricsConfig, lowercase: bool, tokenize: str, smooth_method: str
+) -> Metric:
+    """Make BLEU with these settings of sacreBLEU; lines are scored by the n-grams they have."""
     from sacrebleu.metrics.bleu import BLEU
 
     # force: no warning about tokenised text during training.
     scorer, line_scorer = (
-        BLEU(**settings, effective_order=is_line, force=True) for is_line in (False, True)
+        BLEU(
+            lowercase=lowercase,
+            force=True,
+            tokenize=tokenize,
+            smooth_method=smooth_method,
+            effective_order=is_line,
+        )
+        for is_line in (False, True)
     )
     return replace(_text_metric(info, config, scorer, line_scorer), describe=_describe_bleu)
 
@@ -170,7 +179,7 @@ def _make_moses_bleu(
     marks = {"tok": f"moses-{lang}" + "+compounds" * splits_compounds}
     if config.lowercase:
         marks["case"] = "lc-ascii"
-    metric = _bleu_metric(info, config, tokenize="none", smooth_method="none")
+    metric = _bleu_metric(info, config, False, "none", "none")
     return [replace(metric, prepare=prepare, marks={**metric.marks, **marks})]
 
 
