@@ -8,9 +8,10 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
-from nmtkit.config.setting import common, setting
+from nmtkit.config.setting import GIVEN, common, setting
 from nmtkit.config.translation import MARKUPS
 
 TargetType = Literal["text", "trees"]
@@ -246,20 +247,32 @@ class MetricsConfig(TuningConfig):
     )
 
 
+_OF_TEXTS = {"sentence_level": (False,)}
+_of_texts = partial(common, only_with=_OF_TEXTS)
+
+
 @dataclass(frozen=True, kw_only=True)
 class SignificanceConfig:
     """Significance."""
 
-    confidence: bool = common(False, "Print 95 % confidence intervals by the bootstrap.")
-    paired_bs: bool = common(
+    confidence: bool = _of_texts(
+        False,
+        "Print 95 % confidence intervals by the bootstrap.",
+        only_with={**_OF_TEXTS, "paired_bs": (False,)},
+    )
+    paired_bs: bool = _of_texts(
         False, "Test each system against the first one by the paired bootstrap."
     )
-    paired_ar: bool = common(
+    paired_ar: bool = _of_texts(
         False, "Test each system against the first one by approximate randomisation."
     )
     resamples: int = setting(1000, "Number of bootstrap samples.", minimum=2, maximum=1_000_000)
     trials: int = setting(
-        10_000, "Number of trials of approximate randomisation.", minimum=1, maximum=1_000_000
+        10_000,
+        "Number of trials of approximate randomisation.",
+        minimum=1,
+        maximum=1_000_000,
+        only_with={"paired_ar": GIVEN},
     )
 
 
@@ -270,11 +283,12 @@ class BreakdownConfig:
     sentence_level: bool = common(
         False, "Score each line instead of the whole text; brackets in the format of EVALB."
     )
-    by_length: bool = setting(False, "Also print scores by sentence length.")
+    by_length: bool = setting(False, "Also print scores by sentence length.", only_with=_OF_TEXTS)
     by_frequency: str = setting(
         "",
         "Also print the F1 of words by frequency in this text, such as the training target.",
         metavar="FILE",
+        only_with=_OF_TEXTS,
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nmtkit.config.setting import common, setting
+from nmtkit.config.setting import GIVEN, common, setting
 from nmtkit.config.translation import MARKUPS
 from nmtkit.symbols import source_symbol, target_symbol
 
@@ -140,6 +140,7 @@ class CorpusConfig:
         "--alignments count these; one for each --train. Otherwise they count words between "
         "spaces, and characters in scripts without spaces, of the training text.",
         metavar="PREFIX",
+        only_with={"alignments": GIVEN},
     )
     valid_alignments: str = setting(
         "",
@@ -303,6 +304,7 @@ class FilterConfig:
         0.5,
         "With --scores: drop pairs whose number is lower; an equal one is kept.",
         minimum=-1_000_000,
+        only_with={"scores": GIVEN},
     )
     drop_duplicates: bool = common(False, "Drop pairs that repeat an earlier one.")
 

@@ -22,7 +22,7 @@ from nmtkit.config.preprocessing import (
     valid_texts,
     vocabulary_kinds,
 )
-from nmtkit.config.problems import Problem, without_effect
+from nmtkit.config.problems import Problem, named_twice, without_effect
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.symbols import SPECIAL_WORDS
 
@@ -32,16 +32,10 @@ SMALLEST_WEIGHT, LARGEST_WEIGHT = 0.001, 1000.0
 
 def preprocessing_problems(recipe: PreprocessRecipe) -> Iterator[Problem]:
     """Yield the contradictions among settings that are valid by themselves."""
-    yield from _filters(recipe)
     yield from _files_of_texts(recipe)
     yield from _corpus(recipe.corpus)
     yield from _directions(recipe)
     yield from _vocabulary(recipe)
-
-
-def _filters(recipe: PreprocessRecipe) -> Iterator[Problem]:
-    if not recipe.filters.scores:
-        yield from without_effect(recipe, ("keep_above",), "without --scores")
 
 
 def _files_of_texts(recipe: PreprocessRecipe) -> Iterator[Problem]:
@@ -59,8 +53,6 @@ def _files_of_texts(recipe: PreprocessRecipe) -> Iterator[Problem]:
                 f"{name}: {len(given)} files for {num_texts} texts; give one for each --train, in "
                 "the same order",
             )
-    if not corpus.alignments:
-        yield from without_effect(recipe, ("alignment_text",), "without --alignments")
     max_length = recipe.filters.max_length
     if has_alignments(corpus) and max_length > LONGEST_LINKED:
         yield Problem(
@@ -140,14 +132,8 @@ def _directions(recipe: PreprocessRecipe) -> Iterator[Problem]:
         elif source == target:
             same = f"{option} ({text.name}): both languages are {source}; name two"
             yield Problem((option,), same)
-    for option, keys in (
-        ("train", [one.name for one in training_texts(corpus)]),
-        ("valid", [one.direction for one in valid_texts(corpus)]),
-    ):
-        for key in {one: 0 for one in keys if one and keys.count(one) > 1}:
-            yield Problem(
-                (option,), f"{option}: {key} is given twice; leave one out, or concatenate them"
-            )
+    yield from named_twice("train", [one.name for one in training_texts(corpus)])
+    yield from named_twice("valid", [one.direction for one in valid_texts(corpus)])
     yield from _one_vocabulary(recipe, vocabulary)
 
 
@@ -159,8 +145,8 @@ def _one_vocabulary(recipe: PreprocessRecipe, vocabulary: VocabularyConfig) -> I
             "with directions, all languages have one joint vocabulary; leave out "
             "--separate-vocabularies and --target-segmentation, and give both sides the same file",
         )
-    names = ("tokenizer",) if vocabulary.tokenizer != "none" else ()
-    yield from without_effect(recipe, names, "with directions: Moses' rules are of one language")
+    when = "with directions: Moses' rules are of one language"
+    yield from without_effect(recipe, ("tokenizer",), when)
     if recipe.corpus.valid_alignments:
         yield Problem(
             ("valid_alignments",), "valid_alignments are of one direction; leave them out"
@@ -206,18 +192,14 @@ def _vocabulary_settings_without_effect(
     source, target = (SEGMENTATIONS[name] for name in names)
     learns_source = not vocabulary.source_vocabulary
     learns_target = not vocabulary.target_vocabulary
-    learnt = {
-        name for name, learns in zip(names, (learns_source, learns_target), strict=True) if learns
-    }
-    settings = {setting for name in learnt for setting in SEGMENTATIONS[name].settings}
     sizes_target = learns_target and "vocab_size" in target.settings
-    if "sample_lines" not in settings:
-        subwords_only = "sample_lines", "whole_tokens", "split_digits", "vocabulary_temperature"
-        yield subwords_only, "where no SentencePiece vocabulary is learnt"
-    if "min_count" not in settings:
-        yield ("min_count",), "where no vocabulary of words is learnt"
-    if not (learns_source or (sizes_target and not vocabulary.target_vocab_size)):
-        yield ("vocab_size",), "where no vocabulary of this size is learnt"
+    is_learnt = zip(names, (learns_source, learns_target), strict=True)
+    learnt = [name for name, learns in is_learnt if learns]
+    used = {setting for name in learnt for setting in SEGMENTATIONS[name].settings}
+    if vocabulary.target_vocab_size and not learns_source:
+        used.discard("vocab_size")
+    known = dict.fromkeys(name for one in SEGMENTATIONS.values() for name in one.settings)
+    yield tuple(name for name in known if name not in used), "on the vocabularies that are learnt"
     if is_shared(vocabulary) or not sizes_target:
         yield ("target_vocab_size",), "where no separate vocabulary of the target is learnt"
     if names[0] != names[1] or not (learns_source or learns_target):

@@ -86,21 +86,34 @@ def declared_effects(recipe: Recipe) -> Iterator[Problem]:
     fields, values = fields_of(type(recipe)), values_of(recipe)
     for name, one in fields.items():
         for cause, effective in one.only_with.items():
-            if cause in values and values[cause] not in effective:
+            if cause in values and not _is_among(values[cause], effective):
                 when = _condition(fields[cause], values[cause], effective)
                 yield from without_effect(recipe, (name,), when, cause)
                 break
 
 
-def _condition(cause: Field, value: object, effective: Iterable[object]) -> str:
+def _is_among(value: object, effective: Collection[object]) -> bool:
+    return value in effective if effective else bool(value)
+
+
+def _condition(cause: Field, value: object, effective: Collection[object]) -> str:
     """Return in terms of its flag that a setting has a value without effect."""
     flag = cause.flag
     if isinstance(value, bool):
         return f"{'with' if value else 'without'} {flag}"
+    if not effective:
+        return f"without {flag}"
     if value == cause.default:
         *others, last = map(str, effective)
         return f"without {flag} {' or '.join(filter(None, [', '.join(others), last]))}"
     return f"with {flag} {value}"
+
+
+def named_twice(setting: str, names: Sequence[str]) -> Iterator[Problem]:
+    """Yield a problem of a setting for each name that is in its value more than once."""
+    for name in dict.fromkeys(names):
+        if name and names.count(name) > 1:
+            yield Problem((setting,), f"{setting} names {name} twice; leave one out")
 
 
 def suggestion(word: str, known: Iterable[str], place: str = "") -> str:

@@ -18,6 +18,7 @@ from nmtkit.config.preprocessing_rules import preprocessing_problems
 from nmtkit.config.problems import (
     Problem,
     declared_effects,
+    named_twice,
     placed,
     shown,
     suggestion,
@@ -221,17 +222,9 @@ def _significance(recipe: ScoreRecipe) -> Iterator[Problem]:
             ("paired_bs", "paired_ar"),
             "paired_bs and paired_ar exclude each other; give one of them",
         )
-    if wanted.paired_bs:
-        when = "with --paired-bs, which prints intervals anyway"
-        yield from without_effect(recipe, ("confidence",), when)
-    if not wanted.paired_ar:
-        yield from without_effect(recipe, ("trials",), "without --paired-ar")
     if not (wanted.confidence or wanted.paired_bs):
         when = "without --confidence or --paired-bs"
         yield from without_effect(recipe, ("resamples",), when)
-    if recipe.breakdown.sentence_level:
-        names = ("confidence", "paired_bs", "paired_ar", "by_length", "by_frequency")
-        yield from without_effect(recipe, names, "with --sentence-level")
 
 
 def _reranking(recipe: RerankRecipe) -> Iterator[Problem]:
@@ -239,10 +232,9 @@ def _reranking(recipe: RerankRecipe) -> Iterator[Problem]:
     specs = feature_specs(recipe.rerank.features) if recipe.rerank.features else []
     names = [spec.name for spec in specs]
     problems = [text for spec in specs if (text := _feature_problem(spec, recipe))]
-    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-    problems += [f"{name} is named twice; leave one out" for name in twice]
     for text in problems:
         yield Problem(("features",), f"features: {text}")
+    yield from named_twice("features", names)
     if specs and not problems:
         yield from _idle_features(recipe, specs)
     yield from _tuning_metric(recipe, names)
@@ -294,24 +286,17 @@ def _tuning_metric(recipe: RerankRecipe, features: list[str]) -> Iterator[Proble
 
 def metric_command_problems(entries: Sequence[str]) -> Iterator[Problem]:
     """Yield the problems of entries."""
-    names: set[str] = set()
+    names = []
     for entry in entries:
         ((name, command),) = metric_commands([entry]).items()
-        if not command:
-            problem = (
-                f"metric_command ({shown(entry)}) must be NAME=COMMAND, such as "
-                "'ratio=python3 ratio.py'"
-            )
-        elif not _PROGRAM_NAME.fullmatch(name):
-            problem = (
-                f"metric_command: the name {shown(name)} must be letters, digits, '.', '+', '-' "
-                "and '_', a letter first; rename it"
+        names.append(name)
+        if not (command and _PROGRAM_NAME.fullmatch(name)):
+            yield Problem(
+                ("metric_command",),
+                f"metric_command ({shown(entry)}) must be NAME=COMMAND, such as 'ratio=python3 "
+                "ratio.py'; the name has letters, digits, '.', '+', '-' and '_', a letter first",
             )
         elif name in _TAKEN_NAMES:
             problem = f"metric_command: {name} is a metric, or a key of --json; choose another name"
-        elif name in names:
-            problem = f"metric_command names {name} twice; leave one out, or rename it"
-        else:
-            names.add(name)
-            continue
-        yield Problem(("metric_command",), f"{problem}")
+            yield Problem(("metric_command",), problem)
+    yield from named_twice("metric_command", names)

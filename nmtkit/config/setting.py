@@ -8,6 +8,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+GIVEN: tuple[str, ...] = ()
+"""Values of another setting in `only_with`: all except 0, "" and an empty list."""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -23,8 +26,8 @@ class Setting:
         choices: the permitted values of a text setting, or a table with these keys; empty = any.
         minimum, maximum: the inclusive range of a number; its default is permitted, too.
         required: an empty value is an error.
-        only_with: other settings of the recipe, and the values with which this one has an effect;
-            without, it is an error.
+        only_with: other settings of the recipe, and the values with which this one has an effect
+            (`GIVEN` = all except 0, "" and an empty list); without, it is an error.
         is_common: `--help` shows it; `--help-all` shows every setting.
         common_in: the only commands where it is common; empty = all that have it.
         in_recipes: whether a recipe may set it; False for what runs programs, because recipes,

@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 
 from nmtkit.config.metrics import AUTO, NLL, NONE
-from nmtkit.config.setting import common, setting
+from nmtkit.config.setting import GIVEN, common, setting
 
 LARGEST_DEPTH, LARGEST_WIDTH = 1000, 65_536
 """Layers and size of the deepest and of the widest models that anybody has trained, rounded up."""
@@ -94,6 +94,9 @@ def aligning_layer(num_decoder_layers: int) -> int:
     return max(0, num_decoder_layers - 2)
 
 
+_GUIDED = {"guided_alignment_weight": GIVEN}
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
     """Model. Source: paper, section 3 and table 3."""
@@ -164,14 +167,20 @@ class ModelConfig:
         "--guided-alignment-weight trains; auto = the last but one.",
         zero="auto",
         maximum=LARGEST_DEPTH,
+        only_with=_GUIDED,
     )
     alignment_head: int = setting(
-        1, "That head, from 1; alignments are read from it.", minimum=1, maximum=LARGEST_WIDTH
+        1,
+        "That head, from 1; alignments are read from it.",
+        minimum=1,
+        maximum=LARGEST_WIDTH,
+        only_with=_GUIDED,
     )
     full_context_alignment: bool = setting(
         False,
         "That head aligns a word when the decoder reads the whole target, in a pass of its own "
         "without the causal mask. Alignments are better, updates slower.",
+        only_with=_GUIDED,
     )
 
     @property
@@ -411,7 +420,9 @@ class ValidationConfig:
         metavar="METRIC",
     )
     patience: int = setting(
-        0, "Stop after this many validations in a row without improvement; 0 = never."
+        0,
+        "Stop after this many validations in a row without improvement; 0 = never.",
+        only_with={"validate_every": GIVEN},
     )
 
 

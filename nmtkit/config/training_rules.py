@@ -17,7 +17,7 @@ from nmtkit.config.metrics import (
     metric_names,
     not_validated,
 )
-from nmtkit.config.problems import Problem, shown, suggestion, without_effect
+from nmtkit.config.problems import Problem, named_twice, shown, suggestion, without_effect
 from nmtkit.config.schema import SEARCH_SETTINGS, TrainRecipe
 from nmtkit.config.training import (
     POSITIONS,
@@ -126,15 +126,14 @@ def with_alignment_head(recipe: TrainRecipe) -> TrainRecipe:
 def _guided_alignment(recipe: TrainRecipe) -> Iterator[Problem]:
     model = recipe.model
     if not recipe.training.guided_alignment_weight:
-        names = ("alignment_layer", "alignment_head", "full_context_alignment")
-        yield from without_effect(recipe, names, "without --guided-alignment-weight")
-    elif model.alignment_layer > model.decoder_layers:
+        return
+    if model.alignment_layer > model.decoder_layers:
         yield Problem(
             ("alignment_layer", "decoder_layers"),
             f"alignment_layer ({model.alignment_layer}): the decoder has {model.decoder_layers} "
             "layers; give one of them",
         )
-    elif model.alignment_head > model.heads:
+    if model.alignment_head > model.heads:
         yield Problem(
             ("alignment_head", "heads"),
             f"alignment_head ({model.alignment_head}): a layer has {model.heads} heads; give one "
@@ -180,8 +179,7 @@ def _decay(training: TrainingConfig) -> Iterator[Problem]:
 
 
 def _validation(recipe: TrainRecipe) -> Iterator[Problem]:
-    validation, save_every = recipe.validation, recipe.checkpoints.save_every
-    every = validation.validate_every
+    every, save_every = recipe.validation.validate_every, recipe.checkpoints.save_every
     if every % save_every:
         above = save_every * (every // save_every + 1)
         below = above - save_every
@@ -191,13 +189,6 @@ def _validation(recipe: TrainRecipe) -> Iterator[Problem]:
             f"try {f'{below} or ' if below else ''}{above}",
         )
     yield from _validated_metrics(recipe)
-    if validation.patience and not every:
-        yield Problem(
-            ("patience", "validate_every"),
-            f"patience ({validation.patience}) counts validations, and validate_every is 0; "
-            "give --validate-every, or leave out --patience",
-            is_idle=True,
-        )
 
 
 def _validated_metrics(recipe: TrainRecipe) -> Iterator[Problem]:
@@ -256,29 +247,20 @@ def _drawn(setting: str, text: str, what: str, names: Sequence[str]) -> Iterator
         what: the word for one.
         names: those that there are.
     """
-    if text == NONE:
-        return
-    named: set[str] = set()
-    for entry in text.split(","):
+    entries = [] if text == NONE else text.split(",")
+    for entry in entries:
         name, number = _named(entry)
-        if not number:
-            problem = (
-                f"{setting} ({shown(text)}) must be {what.upper()}=PROBABILITY, separated by "
-                f"commas, such as {names[-1]}=0.07,{names[-2]}=0.05; or {NONE}"
-            )
-        elif name not in names:
+        if number and name not in names:
             problem = f"{setting}: no {what} {shown(name)}; {suggestion(name, names)}"
+            yield Problem((setting,), problem)
         elif not _is_probability(number):
-            problem = (
-                f"{setting} ({shown(entry.strip())}): the probability must be a number above 0 and "
-                f"at most 1, such as {name}=0.05"
+            yield Problem(
+                (setting,),
+                f"{setting} ({shown(entry.strip())}) must be {what.upper()}=PROBABILITY, separated "
+                f"by commas, each above 0 and at most 1, such as {names[-1]}=0.07,"
+                f"{names[-2]}=0.05; or {NONE}",
             )
-        elif name in named:
-            problem = f"{setting} ({shown(text)}) names {name} twice; leave one out"
-        else:
-            named.add(name)
-            continue
-        yield Problem((setting,), problem)
+    yield from named_twice(setting, [name for name, _ in map(_named, entries)])
 
 
 def _divisors_near(number: int, dividend: int) -> str:

@@ -124,8 +124,9 @@ def test_a_setting_of_a_file_that_a_flag_leaves_without_effect_is_dropped_with_a
     recipe = recipe_for("--config", str(file), "--validate-every", "0")
     assert recipe == recipe_for("--validate-every", "0")
     warning = capsys.readouterr().err
-    assert warning.startswith(f"nmtkit: warning: {file}: best_metric (bleu) has no effect without")
-    assert "; patience (5) counts validations, and validate_every is 0; " in warning
+    assert warning.startswith(f"nmtkit: warning: {file}: ")
+    for name in ("best_metric (bleu)", "patience (5)"):
+        assert f"{name} has no effect without --validate-every; " in warning
     assert NO_TRANSLATION in warning
     assert warning.count("\n") == 1
 

@@ -44,7 +44,7 @@ BOTH_GIVEN: Mapping[str, Value] = {"source_vocabulary": "s.model", "target_vocab
             }.items()
         ),
         ({"min_count": 2}, "min_count 2; vocabulary.min_count"),
-        ({"segmentation": "words", "sample_lines": 10}, "sample_lines 10 SentencePiece"),
+        ({"segmentation": "words", "sample_lines": 10}, "sample_lines 10"),
         ({**BOTH_GIVEN, "vocab_size": 100}, "vocab_size 100"),
         ({**BOTH_GIVEN, "segmentation": "unigram"}, "segmentation unigram"),
         ({**BOTH_GIVEN, "target_segmentation": "unigram"}, "target_segmentation unigram"),
@@ -57,7 +57,7 @@ BOTH_GIVEN: Mapping[str, Value] = {"source_vocabulary": "s.model", "target_vocab
         ),
         (
             {"source_vocabulary": "s", "target_segmentation": "words", "sample_lines": 5},
-            "sample_lines 5 SentencePiece",
+            "sample_lines 5",
         ),
         ({"target_vocabulary": "t", "target_segmentation": "words", "min_count": 5}, "min_count 5"),
         (

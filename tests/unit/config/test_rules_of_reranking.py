@@ -80,7 +80,7 @@ def test_a_metric_that_cannot_tune_is_refused(metric: str, keys: str) -> None:
         (("q",), "metric_command q NAME=COMMAND"),
         (("q=a", "q=b"), "metric_command q"),
         (("bleu=a",), "metric_command bleu --json"),
-        (("a b=a",), "metric_command 'a b'"),
+        (("a b=a",), "metric_command 'a b=a'"),
     ],
 )
 def test_programs_without_a_usable_name_are_refused(commands: tuple[str, ...], keys: str) -> None:

@@ -86,7 +86,7 @@ LINEAR: Mapping[str, Value] = {
         ({"validate_metrics": "bleu,chfr"}, "chfr; chrf validation.validate_metrics"),
         (
             {"patience": 3, "validate_every": 0},
-            "patience 3 validate_every 0; --validate-every --patience validation.patience",
+            "patience 3 --validate-every; validation.patience",
         ),
         ({"beam": 8, "validate_metrics": "none"}, "beam 8; search.beam"),
         (
