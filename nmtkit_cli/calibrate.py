@@ -6,7 +6,7 @@ import click
 
 from nmtkit.config.schema import CalibrateRecipe
 from nmtkit_cli.command import FILE, PATH
-from nmtkit_cli.options import recipe_command, refuse_idle_settings
+from nmtkit_cli.options import recipe_command
 from nmtkit_cli.streams import open_text, say_opening, warn, work_reporter, write_lines
 
 EXAMPLES = "nmtkit calibrate model/ --source dev.en --reference dev.de"
@@ -31,7 +31,6 @@ def command(recipe: CalibrateRecipe, model: Path, source: Path, reference: Path)
     Prints how expected and true chrF agree on lines that were held out: the correlation of their
     ranks, then the means of five groups of lines, the worst first.
     """
-    refuse_idle_settings(recipe, ["stream"], "as all lines are translated first")
     say_opening(model)
     from nmtkit.calibration import calibrate
     from nmtkit.text.lines import decode_lines, pair_lines

@@ -143,10 +143,10 @@ def _check_usage(
             "--input and --output are files; for standard input and output leave both out, and "
             "write `< FILE` and `> FILE`"
         )
-    if not recipe.translation.stream:
+    if not recipe.output.stream:
         return recipe
     refuse_idle_settings(recipe, ["stream"], "with --input and --output")
-    return replace(recipe, translation=replace(recipe.translation, stream=False))
+    return replace(recipe, output=replace(recipe.output, stream=False))
 
 
 def _refuse_document(path: Path) -> None:
@@ -176,7 +176,7 @@ def _translate_stream(models: Sequence[Path], recipe: TranslateRecipe) -> None:
     write = make_writer(recipe.output)
     gc.freeze()  # torch's million objects stay to the end; scanning them halves the speed of lines
     requests = read_requests(text, recipe.output.input_format, "standard input", warn)
-    size = 1 if recipe.translation.stream else recipe.translation.chunk_lines
+    size = 1 if recipe.output.stream else recipe.translation.chunk_lines
     number = 0
     tally = Tally()
     # Who gets line by line sees the lines, and the speed is that of the input.

@@ -134,6 +134,7 @@ class OutputConfig:
         "an object per line.",
         choices=OUTPUT_FORMATS,
     )
+    stream: bool = common(False, "Translate each line before reading the next one.")
     n_best: int = common(
         1,
         "Translations per line, best first; with --sample, in the order of drawing.",
@@ -184,7 +185,6 @@ class TranslationConfig(InferenceConfig):
     shortlist: str = setting(
         "", "Restrict output tokens to a shortlist from `nmtkit shortlist`.", metavar="FOLDER"
     )
-    stream: bool = common(False, "Translate each line before reading the next one.")
     devices: int = common(
         1,
         "Processes that share the lines, one per GPU; on a CPU they share its threads.",

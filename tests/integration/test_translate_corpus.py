@@ -184,7 +184,7 @@ def test_a_stream_of_files_is_refused(inputs: Path) -> None:
 
 def test_a_stream_of_a_recipe_is_ignored_for_files(inputs: Path, tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.toml"
-    recipe.write_text("[translation]\nstream = true\n", "utf-8")
+    recipe.write_text("[output]\nstream = true\n", "utf-8")
     files = ("--input", "text", "--output", tmp_path / "out", "--config", recipe)
     done = nmtkit("translate", inputs / "model1", *files, folder=inputs)
     assert done.returncode == 0, done.stderr
