@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmtkit.errors import DamagedError
-from nmtkit.storage.disk_changes import read_file
+from nmtkit.storage.disk import read_file
 from nmtkit.storage.durable import read_manifest
 from nmtkit.storage.json_data import decode
 from nmtkit.storage.manifest import missing_file_error, verify_files

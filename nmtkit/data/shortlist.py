@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from nmtkit.data.binary import Dataset, Pairs
 from nmtkit.errors import RESTORE, DamagedError
-from nmtkit.storage.disk_changes import check_is_file
+from nmtkit.storage.disk import check_is_file
 from nmtkit.storage.durable import new_folder, read_manifest
 from nmtkit.storage.manifest import verify_files
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID

@@ -29,7 +29,7 @@ from nmtkit.decoding.formats import (
 )
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.progress.counting import QUICK_ITEMS, Counting, WorkReporter
-from nmtkit.storage.disk_errors import disk_errors
+from nmtkit.storage.disk import disk_errors
 from nmtkit.storage.durable import read_manifest
 from nmtkit.storage.growing_file import GrowingFile, growing_file
 from nmtkit.storage.json_data import encode

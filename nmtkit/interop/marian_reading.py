@@ -35,7 +35,7 @@ from nmtkit.interop.marian import (
 from nmtkit.interop.parity import SOURCE, TARGET
 from nmtkit.model.embedding import sinusoids
 from nmtkit.model.transformer import Transformer
-from nmtkit.storage.disk_changes import read_file
+from nmtkit.storage.disk import read_file
 from nmtkit.storage.json_data import JsonError, decode_text
 from nmtkit.storage.model_folder import (
     LoadedModel,

@@ -12,8 +12,7 @@ from typing import Any, get_args
 
 from nmtkit.errors import DamagedError
 from nmtkit.progress.records import Record, SessionRecord, ValidationRecord
-from nmtkit.storage.disk_changes import check_is_file, read_file
-from nmtkit.storage.disk_errors import disk_errors
+from nmtkit.storage.disk import check_is_file, disk_errors, read_file
 from nmtkit.storage.durable import open_log, replace_file
 from nmtkit.storage.json_data import JsonError, decode, decode_text, encode
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nmtkit.errors import ConfigError
 from nmtkit.progress.records import Record, Sample, SkippedRecord, ValidationRecord
-from nmtkit.storage.disk_errors import disk_errors
+from nmtkit.storage.disk import disk_errors
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter

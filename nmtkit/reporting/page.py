@@ -17,7 +17,7 @@ from string import Template
 
 from nmtkit.errors import ConfigError
 from nmtkit.reporting.svg import Plot, draw, xml_text
-from nmtkit.storage.disk_errors import creation_errors, disk_errors
+from nmtkit.storage.disk import creation_errors, disk_errors
 from nmtkit.storage.durable import make_folder, replace_file
 
 _NOT_IN_SCRIPTS = re.compile("[<>&\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")

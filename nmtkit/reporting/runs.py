@@ -12,7 +12,7 @@ from nmtkit.errors import ConfigError
 from nmtkit.evaluation.metric import Statistics
 from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.progress.records import SessionRecord, TrainingRecord, ValidationRecord
-from nmtkit.storage.disk_errors import disk_errors
+from nmtkit.storage.disk import disk_errors
 from nmtkit.storage.manifest import load
 from nmtkit.storage.run_folder import CHECKPOINTS, RunFolder, ValidationLines
 from nmtkit.units import printable

@@ -17,7 +17,7 @@ from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.progress.records import TrainingRecord, ValidationRecord
 from nmtkit.reporting.model_summary import aligned, shape_text
-from nmtkit.storage.disk_errors import disk_errors
+from nmtkit.storage.disk import disk_errors
 from nmtkit.storage.durable import format_of, read_manifest
 from nmtkit.storage.json_data import encode
 from nmtkit.storage.manifest import MANIFEST, Json, load

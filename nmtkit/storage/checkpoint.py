@@ -17,7 +17,7 @@ from torch import Tensor
 
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.errors import DamagedError, NmtkitError, ResourceError
-from nmtkit.storage.disk_changes import read_file
+from nmtkit.storage.disk import read_file
 from nmtkit.storage.durable import new_folder, read_manifest, remove, remove_leftovers
 from nmtkit.storage.manifest import Json, hash_of_content, verify_files
 from nmtkit.storage.model_description import FORMAT, VERSION, describe_model

@@ -22,24 +22,22 @@ from typing import Any, BinaryIO
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.signals import block_stop_signals
 from nmtkit.storage import manifest as manifests
-from nmtkit.storage.disk_changes import (
-    Lock,
-    held,
-    make_folders,
-    open_plain,
-    remove_all,
-    sync,
-    write_new,
-)
-from nmtkit.storage.disk_errors import (
+from nmtkit.storage.disk import (
     LOCK,
     OLD,
     PARTIAL,
     REMOVED,
+    Lock,
     creation_errors,
     disk_errors,
+    held,
     hidden_name,
+    make_folders,
+    open_plain,
+    remove_all,
+    sync,
     visible_name,
+    write_new,
 )
 from nmtkit.storage.manifest import Json
 

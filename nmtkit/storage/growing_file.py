@@ -19,23 +19,24 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.storage import manifest as manifests
-from nmtkit.storage.disk_changes import (
+from nmtkit.storage.disk import (
+    LOCK,
     Lock,
+    creation_errors,
+    disk_errors,
     held,
+    hidden_name,
     is_at,
     make_folders,
     open_plain,
-    read_file,
     remove_all,
     sync,
 )
-from nmtkit.storage.disk_errors import LOCK, creation_errors, disk_errors, hidden_name
 from nmtkit.storage.durable import replace_file
-from nmtkit.storage.json_data import decode_text
 from nmtkit.storage.manifest import Json
 
 FORMAT, VERSION = "nmtkit-partial-translation", 2
@@ -161,10 +162,9 @@ class GrowingFile:
 
     def _read_manifest(self) -> None:
         try:
-            loaded = decode_text(dict[str, Any], read_file(self.manifest))
-            content = manifests.unseal(loaded, FORMAT, VERSION, self.manifest) or {}
+            content = manifests.read_sealed(self.manifest, FORMAT, VERSION) or {}
             self.work, self.is_complete = content["work"], content["is_complete"]
-        except (ValueError, KeyError):
+        except KeyError:
             raise self._damaged(self.manifest) from None
         if not self.partial.exists() and not self._final.exists():
             self.is_complete = False  # the output has been moved away since

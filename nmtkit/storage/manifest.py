@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from nmtkit.errors import RESTORE, DamagedError
-from nmtkit.storage.disk_changes import read_file
-from nmtkit.storage.disk_errors import disk_errors
+from nmtkit.storage.disk import disk_errors, read_file
 from nmtkit.storage.json_data import JsonError, decode_text
 from nmtkit.version import __version__
 
@@ -73,36 +72,29 @@ def read(folder: Path, format: str, version: int) -> dict[str, Any]:
         what = "is a file, not a folder" if folder.exists() else "no such folder"
         raise DamagedError(f"{folder}: {what}; check the path")
     manifest = load(folder)
-    content = unseal(manifest, format, version, folder)
+    content = _unseal(manifest, format, version, folder)
     if content is None or not _names_good_files(content):
         raise _damaged(folder / MANIFEST)
     _check_sizes(folder, content)
     return content
 
 
-def unseal(
-    manifest: Mapping[str, Any], format: str, version: int, path: Path
-) -> dict[str, Any] | None:
-    """Return the content of a manifest; None if it is not what was sealed.
+def read_sealed(path: Path, format: str, version: int) -> dict[str, Any] | None:
+    """Return the content of a file that holds what `seal` returned; None if it does not.
 
     Args:
-        manifest: the manifest, with its hash.
+        path: the file.
         format, version: as in `read`.
-        path: what the manifest describes, for messages.
 
     Raises:
-        DamagedError: it is of another format or version.
+        DamagedError: it is of another format or version, or no file.
+        OSError: the file is missing, or cannot be read.
     """
-    found, found_version = manifest.get("format"), manifest.get("version")
-    if found != format:
-        raise DamagedError(f"{path}: is of format {found!r}, not {format!r}; check the path")
-    if isinstance(found_version, int) and found_version != version:
-        raise DamagedError(
-            f"{path}: is of version {found_version} of {format}, and this nmtkit reads version "
-            f"{version}; use the nmtkit that wrote it, or make it again"
-        )
-    content = {key: value for key, value in manifest.items() if key != "sha256"}
-    return content if manifest.get("sha256") == hash_of_content(content) else None
+    try:
+        manifest = decode_text(dict[str, Any], read_file(path))
+    except JsonError:
+        return None
+    return _unseal(manifest, format, version, path)
 
 
 def load(folder: Path) -> dict[str, Any]:
@@ -138,6 +130,31 @@ def missing_file_error(path: Path) -> DamagedError:
         f"{path}: is gone; restore the folder from a copy; for a checkpoint of a run that is still "
         "training, try again or raise --keep"
     )
+
+
+def _unseal(
+    manifest: Mapping[str, Any], format: str, version: int, path: Path
+) -> dict[str, Any] | None:
+    """Return the content of a manifest; None if it is not what was sealed.
+
+    Args:
+        manifest: the manifest, with its hash.
+        format, version: as in `read`.
+        path: what the manifest describes, for messages.
+
+    Raises:
+        DamagedError: it is of another format or version.
+    """
+    found, found_version = manifest.get("format"), manifest.get("version")
+    if found != format:
+        raise DamagedError(f"{path}: is of format {found!r}, not {format!r}; check the path")
+    if isinstance(found_version, int) and found_version != version:
+        raise DamagedError(
+            f"{path}: is of version {found_version} of {format}, and this nmtkit reads version "
+            f"{version}; use the nmtkit that wrote it, or make it again"
+        )
+    content = {key: value for key, value in manifest.items() if key != "sha256"}
+    return content if manifest.get("sha256") == hash_of_content(content) else None
 
 
 def _damaged(path: Path) -> DamagedError:

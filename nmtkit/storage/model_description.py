@@ -14,11 +14,16 @@ from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import loads, read_text
 from nmtkit.config.training import AligningAttention, ModelConfig
 from nmtkit.errors import RESTORE, ConfigError, DamagedError
-from nmtkit.storage.disk_changes import check_is_file, read_file
-from nmtkit.storage.disk_errors import disk_errors
+from nmtkit.storage.disk import check_is_file, disk_errors
 from nmtkit.storage.durable import format_of, read_manifest, replace_file
-from nmtkit.storage.json_data import decode_text
-from nmtkit.storage.manifest import MANIFEST, Json, missing_file_error, seal, unseal, verify_files
+from nmtkit.storage.manifest import (
+    MANIFEST,
+    Json,
+    missing_file_error,
+    read_sealed,
+    seal,
+    verify_files,
+)
 from nmtkit.storage.run_folder import CHECKPOINTS, RunFolder, find_model, is_run
 from nmtkit.text.codec import TextCodec
 
@@ -63,12 +68,9 @@ class AddedFile:
         path = folder / self.name
         try:
             with disk_errors(path):
-                loaded = decode_text(dict[str, Any], read_file(path))
+                content = read_sealed(path, self.format, self.version)
         except FileNotFoundError:
             return None
-        except ValueError:
-            raise self.damaged(folder) from None
-        content = unseal(loaded, self.format, self.version, path)
         if content is None:
             raise self.damaged(folder)
         return content

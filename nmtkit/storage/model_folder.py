@@ -24,8 +24,7 @@ from nmtkit.config.training import ModelConfig
 from nmtkit.errors import RESTORE, DamagedError, DivergedError
 from nmtkit.model.cost import count_parameters
 from nmtkit.model.transformer import Transformer
-from nmtkit.storage.disk_changes import check_is_file
-from nmtkit.storage.disk_errors import check_path
+from nmtkit.storage.disk import check_is_file, check_path
 from nmtkit.storage.durable import new_folder
 from nmtkit.storage.manifest import Json, missing_file_error
 from nmtkit.storage.model_description import (
@@ -124,39 +123,23 @@ def read_model(folder: Path, device: torch.device) -> LoadedModel:
         DamagedError: the folder is not a model folder, or is damaged.
     """
     described = describe_model(folder)
-    loaded = make_model(described, read_parameters(folder, described), folder, device)
-    num_layers = described.recipe.model.decoder_layers
-    loaded.model.stored_aligning_attention = stored_aligning_attention(folder, num_layers)
-    return loaded
-
-
-def make_model(
-    described: Description, tensors: Mapping[str, Tensor], folder: Path, device: torch.device
-) -> LoadedModel:
-    """Return a model with the given parameters on `device`, in evaluation mode.
-
-    Args:
-        described: recipe, codec and manifest of the model.
-        tensors: the parameters under all their names.
-        folder: the folder that they were read from, for messages.
-        device: the device of the model.
-
-    Raises:
-        DamagedError: names or shapes of the parameters do not match the recipe.
-    """
+    tensors = read_parameters(folder, described)
     check_size(described, tensors, folder)
     model = uninitialized_model(described.recipe.model, described.codec)
     restore_parameters(model, tensors, folder, is_new=True)
-    return LoadedModel(
-        model.to(device).eval(), described.codec, described.recipe, described.manifest
-    )
+    model = model.to(device).eval()
+    num_layers = described.recipe.model.decoder_layers
+    model.stored_aligning_attention = stored_aligning_attention(folder, num_layers)
+    return LoadedModel(model, described.codec, described.recipe, described.manifest)
 
 
 def check_size(described: Description, tensors: Mapping[str, Tensor], folder: Path) -> None:
     """Raise DamagedError if the model of a folder is much larger than its file of parameters.
 
     Args:
-        described, tensors, folder: as in `make_model`.
+        described: recipe and codec of the model.
+        tensors: the parameters under all their names.
+        folder: the folder that they were read from, for messages.
     """
     problem = size_problem(described.recipe.model, described.codec, tensors)
     if problem:

@@ -26,8 +26,7 @@ from typing import Any
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import dumps, loads, read_text
 from nmtkit.errors import ConfigError, DamagedError
-from nmtkit.storage.disk_changes import Lock, check_is_file, read_file
-from nmtkit.storage.disk_errors import check_path, disk_errors
+from nmtkit.storage.disk import Lock, check_is_file, check_path, disk_errors, read_file
 from nmtkit.storage.durable import locked, make_folder, remove, replace_file
 from nmtkit.storage.json_data import decode_text
 from nmtkit.storage.manifest import MANIFEST, hash_of_content

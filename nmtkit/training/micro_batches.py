@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from nmtkit.data.binary import Indices
 from nmtkit.errors import DamagedError, ResourceError
-from nmtkit.storage.disk_changes import read_file
+from nmtkit.storage.disk import read_file
 from nmtkit.storage.json_data import JsonError, decode_text, encode
 from nmtkit.storage.run_folder import RunFolder
 

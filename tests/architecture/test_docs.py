@@ -41,7 +41,7 @@ def test_every_promise_names_tests_that_exist(page: str) -> None:
 
 
 def test_the_page_on_formats_names_the_hidden_names_that_are_written() -> None:
-    code = (ROOT / "nmtkit" / "storage" / "disk_errors.py").read_text("utf-8")
+    code = (ROOT / "nmtkit" / "storage" / "disk.py").read_text("utf-8")
     (values,) = re.findall(r"^PARTIAL, OLD, REMOVED, LOCK = (.*)$", code, re.M)
     written = {f".NAME.nmtkit-{purpose}" for purpose in re.findall(r'"(\w+)"', values)}
     page = (ROOT / "docs" / "formats.md").read_text("utf-8")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nmtkit.errors import ConfigError, ResourceError
-from nmtkit.storage.disk_errors import disk_errors
+from nmtkit.storage.disk import disk_errors
 from nmtkit.storage.durable import new_folder
 from tests.folders import FORMAT, names_in, refusing, write_folder
 from tests.messages import refuses

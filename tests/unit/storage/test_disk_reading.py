@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmtkit.errors import DamagedError
-from nmtkit.storage.disk_changes import check_is_file, read_file
+from nmtkit.storage.disk import check_is_file, read_file
 from tests.folders import planted
 from tests.messages import refuses
 

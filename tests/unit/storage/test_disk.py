@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmtkit.errors import ConfigError, LostFolderError, ResourceError
-from nmtkit.storage.disk_changes import held, is_at, make_folders, open_plain, remove_all, write_new
+from nmtkit.storage.disk import held, is_at, make_folders, open_plain, remove_all, write_new
 from tests.faults.harness import held_by_another_process
 from tests.folders import PLANTED, contents, names_in, planted
 from tests.messages import refuses

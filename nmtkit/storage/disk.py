@@ -1,8 +1,11 @@
-"""The single changes on disk of which `durable` and `growing_file` are made, and locks.
+"""The single changes on disk of which `durable` and `growing_file` are made, locks, and errors.
 
 No name is written through a link, because somebody else may have put it there: new files are
 created exclusively, and a log or lock must be a plain file. Folders may be reached through links.
 A file of a folder is read only if it is a plain file, also behind links: a pipe could wait forever.
+
+An error is one line: what is wrong, where, how to fix it. It names the file that a user knows: not
+the hidden name, `.NAME.nmtkit-PURPOSE`, under which NAME is written, replaced, deleted or locked.
 """
 
 # Every change on disk is a call of `os`, so that tests can stop the process before each one.
@@ -11,6 +14,7 @@ A file of a folder is read only if it is a plain file, also behind links: a pipe
 import errno
 import fcntl
 import os
+import re
 import socket
 import stat
 from collections.abc import Iterable, Iterator
@@ -20,7 +24,22 @@ from pathlib import Path
 
 from nmtkit.errors import ConfigError, DamagedError, LostFolderError, ResourceError
 from nmtkit.signals import block_stop_signals
-from nmtkit.storage.disk_errors import creation_errors
+
+PARTIAL, OLD, REMOVED, LOCK = "partial", "old", "removed", "lock"
+_HIDDEN_NAME = re.compile(rf"\.(.+)\.nmtkit-(?:{PARTIAL}|{OLD}|{REMOVED}|{LOCK})", re.DOTALL)
+
+
+def hidden_name(path: Path, purpose: str) -> Path:
+    """Return the hidden path next to `path` for a purpose."""
+    place = path.absolute()
+    return place.parent / f".{place.name}.nmtkit-{purpose}"
+
+
+def visible_name(name: str) -> str | None:
+    """Return NAME of a hidden name; None for any other name."""
+    hidden = _HIDDEN_NAME.fullmatch(name)
+    return None if hidden is None else hidden[1]
+
 
 _NO_FILE = (errno.ELOOP, errno.EISDIR, errno.ENXIO)
 """Errors of opening a link, a folder, or a pipe or socket that nobody reads."""
@@ -201,3 +220,76 @@ def check_is_file(path: Path) -> None:
     """Raise DamagedError for a folder, pipe or device; OSError for a path that leads nowhere."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise DamagedError(f"{path}: not a file; replace it by the file, or delete it")
+
+
+_FULL = "free some space there, or choose a place on another disk"
+_CLOSED = "get the permission for it, or choose another place"
+_GONE = "mount its file system again, or choose another place"
+_UNLOCKABLE = "choose a place on a file system that has file locks"
+_ADVICE = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EFBIG: "choose a place where files may grow larger (see ulimit -f)",
+    errno.EROFS: "choose a place that can be written to",
+    errno.EACCES: _CLOSED,
+    errno.EPERM: _CLOSED,
+    errno.EIO: "the disk fails; check it, or choose a place on another one",
+    errno.ESTALE: _GONE,
+    errno.ENOTCONN: _GONE,
+    errno.ENOLCK: _UNLOCKABLE,
+    errno.ENOSYS: _UNLOCKABLE,
+}
+_OTHER_PATH = "choose another path"
+_BAD_PATHS = (
+    errno.EEXIST,
+    errno.ENOTEMPTY,
+    errno.ENOTDIR,
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
+)
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn errors of the operating system that a user can fix into errors that name `path`.
+
+    Raises:
+        ResourceError: no space, no permission, a failing disk.
+        ConfigError: `path` leads through a file, or is too long.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _ADVICE:
+            raise ResourceError(_message(error, path, _ADVICE[error.errno])) from error
+        if error.errno in _BAD_PATHS:
+            raise ConfigError(_message(error, path, _OTHER_PATH)) from error
+        raise
+
+
+@contextmanager
+def creation_errors(path: Path) -> Iterator[None]:
+    """Raise ConfigError for a folder that takes no new files, such as /proc."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise ConfigError(_message(error, path, _OTHER_PATH)) from error
+
+
+def check_path(path: Path) -> None:
+    """Raise ConfigError for a path that is not valid UTF-8, which safetensors cannot write to."""
+    try:
+        str(path.absolute()).encode()
+    except UnicodeEncodeError:
+        raise ConfigError(
+            f"{path}: the path is not valid UTF-8, so no weights can be stored there; choose "
+            "another one"
+        ) from None
+
+
+def _message(error: OSError, path: Path, advice: str) -> str:
+    """Return the message; it names the place unless that lies in `path` or a hidden copy."""
+    place = Path(os.fsdecode(error.filename)).absolute() if error.filename else path.absolute()
+    is_hidden = str(place).startswith(str(hidden_name(path, "")))
+    is_here = is_hidden or place.is_relative_to(path.absolute())
+    return f"{path}: {error.strerror}{'' if is_here else f' ({place})'}; {advice}"
