@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from nmtkit.config.preprocessing import CorpusConfig, directions_of, first_words_of
+from nmtkit.config.preprocessing import CorpusConfig, directions_of
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.audit import PairCounts, unknown_name
-from nmtkit.data.vocabulary import is_entry, read_whole_tokens
+from nmtkit.data.vocabulary import check_first_words, read_whole_tokens
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.storage.model_description import describe_model
 from nmtkit.storage.run_folder import find_model
@@ -53,12 +53,7 @@ def inherited_codec(recipe: PreprocessRecipe, report: Callable[[str], None]) -> 
             raise DataError(f"{config.whole_tokens}: {error}") from error
     if config.marks:
         codec = codec.with_marks(config.marks)
-    for word in first_words_of(recipe.corpus):
-        if not is_entry(word, codec.source):
-            raise ConfigError(
-                f"{word!r}, a tag or language symbol, is no entry of the source vocabulary of "
-                f"{path}; give --whole-tokens a file with this line, or use another --tag"
-            )
+    check_first_words(recipe.corpus, codec)
     return codec
 
 
@@ -116,13 +111,10 @@ def _with_tokens(
 ) -> TextCodec:
     """Return a codec with further tokens in its vocabularies of text, not in others."""
     source = _extended(codec.source, tokens)
-    is_one = codec.target is codec.source
-    target = source if is_one else _extended(codec.target, tokens)
-    extended = replace(codec, source=source, target=target)
-    changes = {
-        "shared" if codec.is_shared else "source": (codec.source, extended.source),
-        **({} if codec.is_shared else {"target": (codec.target, extended.target)}),
-    }
+    target = source if codec.target is codec.source else _extended(codec.target, tokens)
+    changes = {"shared" if codec.is_shared else "source": (codec.source, source)}
+    if not codec.is_shared:
+        changes["target"] = codec.target, target
     for name, (old, new) in changes.items():
         if old.target_type == "text":
             added = new.size - old.size
@@ -131,7 +123,7 @@ def _with_tokens(
                 f"added {added} of {len(tokens)} whole tokens to the {name} vocabulary; "
                 f"{known} {'was an entry' if known == 1 else 'were entries'} already"
             )
-    return extended
+    return replace(codec, source=source, target=target)
 
 
 def _extended(vocabulary: Vocabulary, tokens: Sequence[str]) -> Vocabulary:

@@ -14,7 +14,6 @@ from typing import Any
 from nmtkit.config.preprocessing import (
     TextEntry,
     directions_of,
-    first_words_of,
     has_alignments,
     split_direction,
     training_texts,
@@ -38,7 +37,7 @@ from nmtkit.data.findings import Evidence, Finding, find_all
 from nmtkit.data.inherited import fit_warnings, inherited_codec
 from nmtkit.data.languages import language_identifier
 from nmtkit.data.text_sample import TextSample
-from nmtkit.data.vocabulary import check_files, check_text, is_entry, make_codec, rare_entries
+from nmtkit.data.vocabulary import check_files, make_codec, rare_entries
 from nmtkit.data.writer import DatasetWriter
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.progress.counting import QUICK_ITEMS, WorkReporter
@@ -148,7 +147,7 @@ class _Preparation:
         text = self._read(inherited)
         if inherited:
             inherited.target.check([*text.valid, *text.corpora])
-        codec = inherited or self._make_codec(text)
+        codec = inherited or make_codec(recipe, text.corpora, text.valid, self._reporter)
         check_marks(recipe.corpus.markup, codec)
         codec_folder = folder / "codec"
         codec_folder.mkdir()
@@ -272,19 +271,6 @@ class _Preparation:
             return self._reporter.track(observe(pairs), "read", "pairs", every=QUICK_ITEMS)
 
         return Corpus.find(text.prefix, *text.languages(self._recipe.corpus), watch)
-
-    def _make_codec(self, text: _DatasetText) -> TextCodec:
-        """Read or learn a codec; tags and language symbols are entries of its source vocabulary."""
-        check_text(self._recipe.vocabulary, text.valid)
-        words = first_words_of(self._recipe.corpus)
-        codec = make_codec(self._recipe, text.corpora, words, self._reporter)
-        for word in words:
-            if not is_entry(word, codec.source):
-                raise ConfigError(
-                    f"{word!r}, a tag or language symbol, is not in the source vocabulary; use a "
-                    "vocabulary with this entry, or another --tag"
-                )
-        return codec
 
     def _make_encoder(self, text: _DatasetText, codec: TextCodec) -> Encoder:
         recipe, flags = self._recipe, {**text.low_scores}

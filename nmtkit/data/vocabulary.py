@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from nmtkit.config.preprocessing import (
     AUTO,
     SENTENCEPIECE,
+    CorpusConfig,
     VocabularyConfig,
     directions_of,
+    first_words_of,
     is_shared,
     segmentations,
     vocabulary_kinds,
@@ -28,7 +30,7 @@ from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.binary import ID_TYPES, SIDES, Contents, shard_name, side_paths
 from nmtkit.data.encode import plain_pair
 from nmtkit.data.findings import Finding
-from nmtkit.errors import DataError
+from nmtkit.errors import ConfigError, DataError
 from nmtkit.parsing.vocabulary import learn_tree_tokens
 from nmtkit.progress.counting import QUICK_ITEMS, REPORT_S, WorkReporter
 from nmtkit.runtime.workers import Worker, ended_early
@@ -56,7 +58,7 @@ _MANY_LINES = 500_000
 def make_codec(
     recipe: PreprocessRecipe,
     corpora: Sequence[Corpus],
-    tags: Sequence[str],
+    valid: Sequence[Corpus],
     reporter: WorkReporter,
 ) -> TextCodec:
     """Read or learn the vocabularies.
@@ -64,11 +66,12 @@ def make_codec(
     Args:
         recipe: settings of `nmtkit preprocess`.
         corpora: the training text.
-        tags: tokens that become entries of the source vocabulary if it is learnt.
+        valid: the validation text, which the vocabulary has to encode, too.
         reporter: receives a line about each vocabulary that is learnt, and the progress.
 
     Raises:
-        ConfigError: a vocabulary file cannot be read, or the text does not allow the size.
+        ConfigError: a vocabulary file cannot be read, it lacks a tag, or the text does not allow
+            the size.
         DataError: a list of words or tokens has an invalid line, there is no text to learn from, or
             the vocabulary cannot encode the text.
         DamagedError: a file is not a SentencePiece model.
@@ -79,7 +82,9 @@ def make_codec(
     form = cast(NormalForm, "none" if config.normalize == AUTO else config.normalize)
     is_tokenized = config.tokenizer == "moses"
     steps = [Steps(config.unescape, form, lang * is_tokenized) for lang in codec_languages]
-    kinds = _kinds(config)
+    kinds, first_words = _kinds(config), first_words_of(recipe.corpus)
+    for kind in kinds:
+        kind.check(valid)
 
     def get(path: str, *sides: int) -> Vocabulary:
         name = segmentations(config)[sides[0]]
@@ -90,7 +95,7 @@ def make_codec(
             recipe.corpus.markup,
         )
         if not path:
-            return LEARNERS[name](config, text, tags if _SOURCE in sides else (), reporter)
+            return LEARNERS[name](config, text, first_words if _SOURCE in sides else (), reporter)
         kind = kinds[sides[0]]
         kind.check(corpora)
         return kind.load(Path(path))
@@ -112,13 +117,8 @@ def make_codec(
     )
     if directions:
         codec = codec.with_directions(directions, recipe.corpus.source_symbols)
+    check_first_words(recipe.corpus, codec)
     return codec.with_marks(config.marks) if config.marks else codec
-
-
-def check_text(config: VocabularyConfig, corpora: Sequence[Corpus]) -> None:
-    """Raise DataError for a line that vocabularies with these settings cannot encode."""
-    for kind in _kinds(config):
-        kind.check(corpora)
 
 
 def check_files(config: VocabularyConfig) -> None:
@@ -152,11 +152,21 @@ def read_whole_tokens(config: VocabularyConfig) -> list[str]:
     return [*tokens]
 
 
-def is_entry(word: str, vocabulary: Vocabulary) -> bool:
-    """Return whether a vocabulary has an entry for a word, with or without the space before it."""
-    ids = vocabulary.encode(word)
-    pieces = [one for one in map(vocabulary.piece, ids) if one != SPACE_SYMBOL]
-    return len(pieces) == 1 and vocabulary.unknown_ids.isdisjoint(ids)
+def check_first_words(config: CorpusConfig, codec: TextCodec) -> None:
+    """Raise ConfigError for a tag or language symbol that the source vocabulary lacks.
+
+    An entry may have the space before it, or not.
+    """
+    vocabulary = codec.source
+    for word in first_words_of(config):
+        ids = vocabulary.encode(word)
+        pieces = [one for one in map(vocabulary.piece, ids) if one != SPACE_SYMBOL]
+        if len(pieces) != 1 or not vocabulary.unknown_ids.isdisjoint(ids):
+            raise ConfigError(
+                f"{word!r}, a tag or language symbol, is not in the source vocabulary; use another "
+                "--tag, or a vocabulary with this entry (with --vocabulary-of: give --whole-tokens "
+                "a file with this line)"
+            )
 
 
 def _kinds(config: VocabularyConfig) -> list[type[Vocabulary]]:

@@ -176,15 +176,11 @@ class TextCodec:
 
         An imported model need not name its languages.
         """
+        own, unknown = (self.source_lang, self.target_lang), UNKNOWN_LANGUAGES
+        is_imported = isinstance(self.source, MarianVocabulary)
         return all(
-            own == lang or (side.kind == MarianVocabulary.kind and own == unknown)
-            for own, lang, side, unknown in zip(
-                (self.source_lang, self.target_lang),
-                (source, target),
-                (self.source, self.target),
-                UNKNOWN_LANGUAGES,
-                strict=True,
-            )
+            found == wanted or (is_imported and found == name)
+            for found, wanted, name in zip(own, (source, target), unknown, strict=True)
         )
 
     def with_marks(self, number: int) -> "TextCodec":

@@ -367,7 +367,7 @@ def test_a_tag_must_be_an_entry_of_an_inherited_vocabulary(
     tmp_path: Path, name: str, text: str
 ) -> None:
     recipe = recipe_of(tmp_path, model(tmp_path, CODECS[name]()))
-    with refuses(ConfigError, "<new> parent; --whole-tokens --tag"):
+    with refuses(ConfigError, "<new>; --whole-tokens --tag"):
         prepared(with_tag(recipe, str(tmp_path / text), "<new>"), tmp_path / "data")
 
 

@@ -142,7 +142,7 @@ def test_a_direction_is_trained_further_with_the_codec_of_its_model(tmp_path: Pa
             "parent en-de; --train",
         ),
         (replace(corpus, source_symbols=True), "parent source_symbols; --source-symbols"),
-        (replace(corpus, train=(f"{tmp_path / 'few'}:en-xx",)), "<2xx> parent; --whole-tokens"),
+        (replace(corpus, train=(f"{tmp_path / 'few'}:en-xx",)), "<2xx>; --whole-tokens"),
     ):
         with refuses(ConfigError, keys):
             prepared(PreprocessRecipe(corpus=wrong, vocabulary=given), tmp_path / "wrong")

@@ -34,7 +34,7 @@ def made(train: str, *reports: list[str], **settings: Any) -> TextCodec:
     """Make the codec of a tiny corpus with these settings of the vocabulary."""
     recipe = replace(tiny_recipe(train, ""), vocabulary=VocabularyConfig(**settings))
     reporter = WorkReporter(reports[0].append) if reports else SILENT
-    return make_codec(recipe, [Corpus.find(train, "en", "de")], (), reporter)
+    return make_codec(recipe, [Corpus.find(train, "en", "de")], [], reporter)
 
 
 def words(codec: TextCodec) -> tuple[set[str], set[str]]:
@@ -236,7 +236,7 @@ def test_each_side_is_tokenized_by_the_rules_of_its_language(
             segmentation="words", tokenizer="moses", separate_vocabularies=is_separate
         ),
     )
-    codec = make_codec(recipe, [Corpus.find(prefix, "en", "fr")], (), SILENT)
+    codec = make_codec(recipe, [Corpus.find(prefix, "en", "fr")], [], SILENT)
     english = [codec.source.piece(index) for index in codec.encode_source("it isn't l'air")]
     french = [codec.target.piece(index) for index in codec.encode_target("l'air isn't")]
     assert english == ["it", "isn", "'t", "l", "'air", "</s>"]
