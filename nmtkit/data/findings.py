@@ -6,7 +6,7 @@ threshold. The thresholds were chosen on one corpus; docs/experiments.md has tri
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, islice
 from shlex import quote
 
@@ -151,6 +151,11 @@ class Evidence:
         equal = np.array([source.split() == target.split() for source, target in pairs], bool)
         return equal & (self.trigrams[0].letters > 0)
 
+    @property
+    def share_of_copies(self) -> float:
+        """Share of the pairs that are copies."""
+        return np.count_nonzero(self.are_copies) / max(len(self.are_copies), 1)
+
     @cached_property
     def nats_of_swap(self) -> NDArray[np.float64]:
         """(N,) nats per letter by which both sides of each pair fit the other language better.
@@ -198,30 +203,34 @@ class Evidence:
 def _in_lines(
     check: str,
     evidence: Evidence,
-    text: str,
+    side: int | None,
     found: Iterable[bool],
-    num_judged: int,
     message: str,
+    num_judged: int | None = None,
     min_share: float = MIN_SHARE,
 ) -> Iterator[Finding]:
     """Yield a finding if it concerns enough lines.
 
     Args:
-        check, text: as in `Finding`.
+        check: as in `Finding`.
         evidence: of the text.
+        side: the side that is concerned; None = both.
         found: whether it concerns each line of the sample.
-        num_judged: lines of the sample that could be judged.
         message: with {share} and {lines}, which are replaced.
+        num_judged: lines of the sample that could be judged; None = all.
         min_share: share from which it is reported.
     """
+    numbers = evidence.sample.lines
     indices = np.flatnonzero(np.fromiter(found, bool))
+    if num_judged is None:
+        num_judged = len(numbers)
     if len(indices) < MIN_LINES or len(indices) < min_share * num_judged:
         return
-    numbers = evidence.sample.lines
     lines = [numbers[index] for index in indices[:MAX_EXAMPLES]]
     share = len(indices) / num_judged
     # Not by `format`: paths may have braces.
     message = message.replace("{share}", f"{share:.1%}").replace("{lines}", _such_as(lines))
+    text = evidence.corpus.prefix if side is None else evidence.paths[side]
     yield Finding(check, text, share, lines, message)
 
 
@@ -232,37 +241,30 @@ def _swapped(evidence: Evidence) -> Iterator[Finding]:
     judged = int(np.count_nonzero(evidence.nats_of_swap))
     is_most = 2 * np.count_nonzero(found) > judged
     what = "the two files of one of them" if is_most else "the sides of these lines"
-    yield from _in_lines(
-        "swapped",
-        evidence,
-        evidence.corpus.prefix,
-        found,
-        judged,
+    message = (
         "{share} of the pairs have source and target swapped, compared with "
-        f"{evidence.valid.corpus.prefix} ({{lines}}); exchange {what}",
+        f"{evidence.valid.corpus.prefix} ({{lines}}); exchange {what}"
     )
+    yield from _in_lines("swapped", evidence, None, found, message, judged)
 
 
 def _misaligned(evidence: Evidence) -> Iterator[Finding]:
-    found = find_misaligned([block.pairs for block in evidence.sample.blocks])
+    blocks = evidence.sample.blocks
+    found = find_misaligned([block.pairs for block in blocks])
     if found is None:
         return
-    blocks = evidence.sample.blocks
     first, last = blocks[found.first], blocks[found.last]
     lines = (first.first, last.first + len(last.pairs) - 1)
     share = (lines[1] - lines[0] + 1) / evidence.sample.num_pairs
     cause = f"; target line N belongs to source line N{-found.lag:+}" if found.lag else ""
     where = f"from about line {lines[0]} to {lines[1]} ({share:.1%})"
     earliest = blocks[max(found.first - 1, 0)].first
-    yield Finding(
-        "misaligned",
-        evidence.corpus.prefix,
-        share,
-        lines,
+    message = (
         f"source and target lines do not correspond {where}{cause}; look for a missing or "
         f"additional line between lines {earliest} and {first.first + len(first.pairs) - 1}, or "
-        "leave these lines out",
+        "leave these lines out"
     )
+    yield Finding("misaligned", evidence.corpus.prefix, share, lines, message)
 
 
 def _languages(evidence: Evidence) -> Iterator[Finding]:
@@ -276,15 +278,13 @@ def _languages(evidence: Evidence) -> Iterator[Finding]:
         found = is_judged & scores.in_other_language(known.language_scores[side])
         rest = known.paths[side] if evidence.model else "the rest"
         language = scores.names[int(scores.most_likely(found).argmax())]
-        yield from _in_lines(
-            "language",
-            evidence,
-            evidence.paths[side],
-            found,
-            int(np.count_nonzero(is_judged)),
+        message = (
             f"{{share}} of the longer lines are in another language than {rest}, mostly {language} "
-            "by py3langid ({lines}); read some, and remove the pairs that are wrong",
-            MIN_SHARE_OF_LANGUAGE,
+            "by py3langid ({lines}); read some, and remove the pairs that are wrong"
+        )
+        judged = int(np.count_nonzero(is_judged))
+        yield from _in_lines(
+            "language", evidence, side, found, message, judged, MIN_SHARE_OF_LANGUAGE
         )
 
 
@@ -296,67 +296,49 @@ def _unexpected_languages(evidence: Evidence) -> Iterator[Finding]:
         names, code = scores.names, base_language(lang)
         counts = scores.most_likely(scores.are_judged)
         if code in names and 2 * counts[names.index(code)] < counts.sum():
-            yield from _in_lines(
-                "language",
-                evidence,
-                evidence.paths[side],
-                scores.are_judged & (scores.values.argmax(axis=1) != names.index(code)),
-                int(counts.sum()),
+            found = scores.are_judged & (scores.values.argmax(axis=1) != names.index(code))
+            message = (
                 f"{{share}} of the longer lines are not in {lang} by py3langid, mostly in "
-                f"{names[int(counts.argmax())]} ({{lines}}); check the direction and the files",
+                f"{names[int(counts.argmax())]} ({{lines}}); check the direction and the files"
             )
+            yield from _in_lines("language", evidence, side, found, message, int(counts.sum()))
 
 
 def _scripts(evidence: Evidence) -> Iterator[Finding]:
     filters = evidence.filters.source_script, evidence.filters.target_script
-    for side, (path, filtered) in enumerate(zip(evidence.paths, filters, strict=True)):
-        found, script = evidence.in_other_script[side], evidence.scripts[side]
+    for side, (filtered, script) in enumerate(zip(filters, evidence.scripts, strict=True)):
         if evidence.valid and filtered != ANY_SCRIPT:
             continue
-        yield from _in_lines(
-            "script",
-            evidence,
-            path,
-            found & ~evidence.are_swapped,
-            len(found),
+        found = evidence.in_other_script[side] & ~evidence.are_swapped
+        message = (
             f"{{share}} of the lines are mostly in another script than {script} ({{lines}}); "
-            f"{evidence.remedy(f'--{SIDES[side]}-script {script}')}",
+            f"{evidence.remedy(f'--{SIDES[side]}-script {script}')}"
         )
-
-
-def _share(found: NDArray[np.bool_]) -> float:
-    return np.count_nonzero(found) / max(len(found), 1)
+        yield from _in_lines("script", evidence, side, found, message)
 
 
 def _copies(evidence: Evidence) -> Iterator[Finding]:
     if evidence.valid and evidence.filters.drop_copies:
         return
-    if evidence.valid and 2 * _share(evidence.valid.are_copies) > _share(evidence.are_copies) > 0:
+    if evidence.valid and 2 * evidence.valid.share_of_copies > evidence.share_of_copies > 0:
         return  # as in the correction of text
-    yield from _in_lines(
-        "copies",
-        evidence,
-        evidence.corpus.prefix,
-        evidence.are_copies,
-        len(evidence.are_copies),
+    message = (
         "{share} of the pairs have a target equal to the source ({lines}); "
         + evidence.remedy("--drop-copies")
-        + ("" if evidence.valid else ", unless the task has copies"),
+        + ("" if evidence.valid else ", unless the task has copies")
     )
+    yield from _in_lines("copies", evidence, None, evidence.are_copies, message)
 
 
 def _duplicates(evidence: Evidence) -> Iterator[Finding]:
     share, lines = evidence.sample.repeated, evidence.sample.repeated_lines
     if not evidence.valid or evidence.filters.drop_duplicates or share < MIN_SHARE_OF_DUPLICATES:
         return
-    yield Finding(
-        "duplicates",
-        evidence.corpus.prefix,
-        share,
-        lines,
+    message = (
         f"{share:.1%} of the pairs repeat an earlier one ({_such_as(lines)}); --drop-duplicates "
-        "drops them",
+        "drops them"
     )
+    yield Finding("duplicates", evidence.corpus.prefix, share, lines, message)
 
 
 def _validation_lines(evidence: Evidence) -> Iterator[Finding]:
@@ -368,43 +350,25 @@ def _validation_lines(evidence: Evidence) -> Iterator[Finding]:
         return
     lines = sorted({*sample.shared.values()})[:MAX_EXAMPLES]
     is_mostly_valid = 2 * share * valid.num_pairs > sample.num_pairs
-    remedy = (
-        "give --valid another text"
-        if is_mostly_valid
-        else f"--held-out {quote(evidence.valid.name)} drops them"
-    )
-    yield Finding(
-        "validation",
-        evidence.corpus.prefix,
-        share,
-        lines,
+    other, held_out = "give --valid another text", f"--held-out {quote(evidence.valid.name)}"
+    message = (
         f"has {share:.1%} of the longer lines of {valid.prefix}, so that validation is too "
-        f"optimistic ({_such_as(lines)}); {remedy}",
+        f"optimistic ({_such_as(lines)}); {other if is_mostly_valid else f'{held_out} drops them'}"
     )
+    yield Finding("validation", evidence.corpus.prefix, share, lines, message)
 
 
 def _entities(evidence: Evidence) -> Iterator[Finding]:
     for side, is_unescaped in enumerate(evidence.are_unescaped):
+        lines = evidence.sides[side]
+        what, remedy = "like &amp;", "replace them in the file"
         if is_unescaped:
-            lines = [unescape(line) for line in evidence.sides[side]]
+            lines = [unescape(line) for line in lines]
             what, remedy = "escaped twice, like &amp;amp;", "unescape the file once"
-        else:
-            lines = evidence.sides[side]
-            what = "like &amp;"
-            remedy = (
-                "--unescape turns them into characters"
-                if evidence.can_be_unescaped
-                else "replace them in the file"
-            )
-        yield from _in_lines(
-            "entities",
-            evidence,
-            evidence.paths[side],
-            map(has_entity, lines),
-            len(lines),
-            f"{{share}} of the lines have HTML entities {what} ({{lines}}); {remedy}",
-            MIN_SHARE_OF_CHARACTERS,
-        )
+        elif evidence.can_be_unescaped:
+            remedy = "--unescape turns them into characters"
+        message = f"{{share}} of the lines have HTML entities {what} ({{lines}}); {remedy}"
+        yield from _wrong_characters("entities", evidence, side, map(has_entity, lines), message)
 
 
 def _encoding(evidence: Evidence) -> Iterator[Finding]:
@@ -418,42 +382,29 @@ def _encoding(evidence: Evidence) -> Iterator[Finding]:
     }
     for side, lines in enumerate(evidence.sides):
         for is_wrong, message in messages.items():
-            yield from _in_lines(
-                "encoding",
-                evidence,
-                evidence.paths[side],
-                map(is_wrong, lines),
-                len(lines),
-                message,
-                MIN_SHARE_OF_CHARACTERS,
-            )
+            yield from _wrong_characters("encoding", evidence, side, map(is_wrong, lines), message)
+
+
+_wrong_characters = partial(_in_lines, min_share=MIN_SHARE_OF_CHARACTERS)
 
 
 def _segmented(evidence: Evidence) -> Iterator[Finding]:
+    of_subwords = (
+        "{share} of the lines have '@@' or '\u2581', marks of subwords ({lines}); give the text "
+        "before its segmentation, or --segmentation words"
+    )
+    of_tokens = (
+        "{share} of the lines are tokenized, with a space before punctuation ({lines}), and so "
+        "will translations be; give the text before its tokenization, or detokenize it"
+    )
+    own = partial(_in_lines, "segmented", evidence)
     for side, lines in enumerate(evidence.sides):
-        if evidence.are_segmented[side]:
-            continue
-        path = evidence.paths[side]
-        subwords = _in_lines(
-            "segmented",
-            evidence,
-            path,
-            map(has_subword_mark, lines),
-            len(lines),
-            "{share} of the lines have '@@' or '\u2581', marks of subwords ({lines}); give the "
-            "text before its segmentation, or --segmentation words",
-        )
-        tokenized = _in_lines(
-            "segmented",
-            evidence,
-            path,
-            map(is_tokenized, lines),
-            sum(map(has_punctuation, lines)),
-            "{share} of the lines are tokenized, with a space before punctuation ({lines}), and so "
-            "will translations be; give the text before its tokenization, or detokenize it",
-            MIN_SHARE_OF_TOKENIZED,
-        )
-        yield from islice(chain(subwords, tokenized), 1)  # subwords are of tokenized text
+        if not evidence.are_segmented[side]:
+            subwords = own(side, map(has_subword_mark, lines), of_subwords)
+            judged = sum(map(has_punctuation, lines))
+            tokens = map(is_tokenized, lines)
+            tokenized = own(side, tokens, of_tokens, judged, MIN_SHARE_OF_TOKENIZED)
+            yield from islice(chain(subwords, tokenized), 1)  # subwords are of tokenized text
 
 
 CHECKS: dict[str, Callable[[Evidence], Iterator[Finding]]] = {
