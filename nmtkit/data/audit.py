@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from nmtkit.config.preprocessing import SEGMENTATIONS, FilterConfig, TextEntry
+from nmtkit.config.preprocessing import SEGMENTATIONS, TextEntry
 from nmtkit.data.binary import FORMAT, VERSION, Contents
 from nmtkit.data.filters import REASONS, Reason
 from nmtkit.data.findings import Finding
@@ -211,11 +211,6 @@ class Audit:
 
 def _total(texts: Iterable[CountedText]) -> PairCounts:
     return sum((one.counts for one in texts), PairCounts.none())
-
-
-def valid_filters(filters: FilterConfig) -> FilterConfig:
-    """Return the filters of the validation pairs, given those of the training pairs."""
-    return FilterConfig(max_length=filters.max_length)
 
 
 def unknown_name(description: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nmtkit.config.preprocessing import (
+    FilterConfig,
     TextEntry,
     directions_of,
     has_alignments,
@@ -21,7 +22,7 @@ from nmtkit.config.preprocessing import (
     vocabulary_kinds,
 )
 from nmtkit.config.schema import PreprocessRecipe
-from nmtkit.data.audit import Audit, CountedText, PairCounts, unknown_name, valid_filters
+from nmtkit.data.audit import Audit, CountedText, PairCounts, unknown_name
 from nmtkit.data.binary import (
     FORMAT,
     TRAIN,
@@ -354,7 +355,7 @@ class _Preparation:
             )
         encoder = replace(
             encoder,
-            filters=valid_filters(encoder.filters),
+            filters=FilterConfig(max_length=encoder.filters.max_length),
             held_out=HeldOutText.of(()),
             flags={},
             first_ids=(self._first_ids(encoder.codec, text),),

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from nmtkit.config.metrics import TargetType, base_language
 from nmtkit.errors import RESTORE, ConfigError, DamagedError, DataError
 from nmtkit.parsing.vocabulary import TREE_VOCABULARIES
-from nmtkit.storage.json_data import JsonError, decode, decode_text, encode
+from nmtkit.storage.json_data import JsonError, decode, decode_text
 from nmtkit.symbols import EOS_ID, source_symbol, target_symbol
 from nmtkit.text.closed_words import Words
 from nmtkit.text.marian import UNKNOWN_LANGUAGES, MarianVocabulary
@@ -45,18 +45,6 @@ class SideDescription:
     tokenizer: Literal["none", "moses"]
     unescape: bool
     normalize: NormalForm
-
-    @staticmethod
-    def of(lang: str, vocabulary: Vocabulary) -> "SideDescription":
-        """Return the description of a side."""
-        steps = vocabulary.steps
-        return SideDescription(
-            lang=lang,
-            kind=vocabulary.kind,
-            tokenizer="moses" if steps.moses_lang else "none",
-            unescape=steps.unescape,
-            normalize=steps.normalize,
-        )
 
     @property
     def steps(self) -> Steps:
@@ -234,17 +222,15 @@ class TextCodec:
     @property
     def description(self) -> dict[str, object]:
         """The content of codec.json."""
-        described = Description(
-            format="nmtkit-codec",
-            version=_VERSION,
-            source=SideDescription.of(self.source_lang, self.source),
-            target=SideDescription.of(self.target_lang, self.target),
-            is_shared=self.is_shared,
-            directions=self.directions,
-            has_source_symbols=self.has_source_symbols,
-        )
-        left_out = () if self.directions else ("directions", "has_source_symbols")
-        return {name: one for name, one in encode(described).items() if name not in left_out}
+        symbols = {"directions": self.directions, "has_source_symbols": self.has_source_symbols}
+        return {
+            "format": "nmtkit-codec",
+            "version": _VERSION,
+            "source": _described(self.source_lang, self.source),
+            "target": _described(self.target_lang, self.target),
+            "is_shared": self.is_shared,
+            **(symbols if self.directions else {}),
+        }
 
     def save(self, folder: Path) -> None:
         """Write codec.json and the vocabularies into an empty folder."""
@@ -290,6 +276,14 @@ def symbols_of(directions: Iterable[str], has_source_symbols: bool) -> list[str]
     pairs = [*map(languages_of, directions)]
     targets = [target_symbol(target) for _, target in pairs]
     return targets + [source_symbol(source) for source, _ in pairs if has_source_symbols]
+
+
+def _described(lang: str, vocabulary: Vocabulary) -> dict[str, object]:
+    """Return a side in codec.json."""
+    steps = vocabulary.steps
+    tokenizer = "moses" if steps.moses_lang else "none"
+    written = {"tokenizer": tokenizer, "unescape": steps.unescape, "normalize": steps.normalize}
+    return {"lang": lang, "kind": vocabulary.kind, **written}
 
 
 def _names(source_kind: str, is_shared: bool) -> tuple[str, ...]:

@@ -19,10 +19,6 @@ CHUNK_CHARACTERS = 2**20
 _KEY_BYTES = 8
 
 
-def _unwatched(_names: str, pairs: Iterator[Pair]) -> AbstractContextManager[Iterable[Pair]]:
-    return nullcontext(pairs)
-
-
 @dataclass(frozen=True)
 class Corpus:
     """Two parallel files that have been read once without an error.
@@ -49,7 +45,7 @@ class Corpus:
         prefix: str,
         source_lang: str,
         target_lang: str,
-        watch: Watch = _unwatched,
+        watch: Watch = lambda _names, pairs: nullcontext(pairs),
     ) -> "Corpus":
         """Find the files of a prefix and count their lines.
 

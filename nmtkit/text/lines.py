@@ -82,8 +82,9 @@ def decode_lines(
     warn_of_invalid: Callable[[str], None] | None = None,
     max_bytes: int = MAX_LINE_BYTES,
     first_line: int = 1,
+    too_long: str | None = None,
 ) -> Iterator[str]:
-    """Return the lines of a UTF-8 stream without line ends, read as needed.
+    """Yield the lines of a UTF-8 stream without line ends, read as needed.
 
     Args:
         stream: bytes, read line by line.
@@ -92,17 +93,36 @@ def decode_lines(
             with the number of the others; U+FFFD replaces the bytes. None = DataError.
         max_bytes: longest line, without its line feed.
         first_line: number of the first line to return, from 1; those before it are not decoded.
+        too_long: replaces a line that is too long; None = DataError.
 
     Raises:
         DataError: invalid UTF-8 (line and byte count from 1), a line that is too long, or a damaged
             gzip file.
     """
-
-    def refuse(number: int) -> str:
-        raise _too_long_error(f"{name}:{number}", max_bytes)
-
-    raw_lines = islice(enumerate(_raw_lines(stream, name, max_bytes), 1), first_line - 1, None)
-    return _decoded(raw_lines, name, warn_of_invalid, refuse)
+    num_invalid = 0
+    numbered = enumerate(_raw_lines(stream, name, max_bytes), 1)
+    for number, (raw, num_skipped) in islice(numbered, first_line - 1, None):
+        if raw is None:
+            if too_long is None:
+                raise _too_long_error(f"{name}:{number}", max_bytes)
+            yield too_long
+            continue
+        try:
+            line = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            where = _describe_invalid(name, number, error.start + num_skipped + 1, raw, error.start)
+            if warn_of_invalid is None:
+                raise DataError(f"{where}; {_CONVERT}") from None
+            num_invalid += 1
+            if num_invalid == 1:
+                warn_of_invalid(
+                    f"{where}; invalid bytes are replaced by U+FFFD, here and in later lines"
+                )
+            line = raw.decode("utf-8", "replace")
+        yield line
+    if warn_of_invalid and num_invalid > 1:
+        lines = "line is" if num_invalid == 2 else "lines are"
+        warn_of_invalid(f"{name}: and {num_invalid - 1:,} more {lines} not valid UTF-8")
 
 
 @dataclass(frozen=True)
@@ -306,38 +326,7 @@ class _OwningGzipFile(gzip.GzipFile):
 def _marked_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a file, `TOO_LONG` for each one that is too long."""
     with open_bytes(path) as stream:
-        raw_lines = enumerate(_raw_lines(stream, str(path), MAX_LINE_BYTES), 1)
-        yield from _decoded(raw_lines, str(path), None, lambda _number: TOO_LONG)
-
-
-def _decoded(
-    raw_lines: Iterable[tuple[int, tuple[bytes | None, int]]],
-    name: str,
-    warn_of_invalid: Callable[[str], None] | None,
-    on_too_long: Callable[[int], str],
-) -> Iterator[str]:
-    """Yield numbered raw lines as `decode_lines`; `on_too_long` replaces a long line."""
-    num_invalid = 0
-    for number, (raw, num_skipped) in raw_lines:
-        if raw is None:
-            yield on_too_long(number)
-            continue
-        try:
-            line = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            where = _describe_invalid(name, number, error.start + num_skipped + 1, raw, error.start)
-            if warn_of_invalid is None:
-                raise DataError(f"{where}; {_CONVERT}") from None
-            num_invalid += 1
-            if num_invalid == 1:
-                warn_of_invalid(
-                    f"{where}; invalid bytes are replaced by U+FFFD, here and in later lines"
-                )
-            line = raw.decode("utf-8", "replace")
-        yield line
-    if warn_of_invalid and num_invalid > 1:
-        lines = "line is" if num_invalid == 2 else "lines are"
-        warn_of_invalid(f"{name}: and {num_invalid - 1:,} more {lines} not valid UTF-8")
+        yield from decode_lines(stream, str(path), too_long=TOO_LONG)
 
 
 def _raw_lines(stream: BinaryIO, name: str, max_bytes: int) -> Iterator[tuple[bytes | None, int]]:

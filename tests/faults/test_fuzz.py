@@ -28,7 +28,6 @@ from nmtkit.errors import ConfigError, DamagedError, NmtkitError
 from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.storage.checkpoint import newest_resumable
 from nmtkit.storage.durable import read_manifest
-from nmtkit.storage.json_data import encode
 from nmtkit.storage.manifest import describe, verify_files
 from nmtkit.storage.model_folder import load_model, load_tensors
 from nmtkit.storage.run_folder import RunFolder
@@ -130,7 +129,7 @@ def write_codec(folder: Path, description: bytes, words: bytes) -> None:
 
 
 GOOD_WORDS = tiny_codec().source.data
-DESCRIPTION = objects(**encode(tiny_codec().description))
+DESCRIPTION = objects(**tiny_codec().description)
 
 
 @given(
