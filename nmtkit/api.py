@@ -190,14 +190,11 @@ class Aligner:
 
     def __init__(self, paths: Sequence[Path], recipe: AlignRecipe) -> None:
         """Load the models."""
-        self._lock = Lock()
-        self._warnings: list[str] = []
-        with short_spinning():
+        self._calls = _Calls()
+        with self._calls.one(stacklevel=5), short_spinning():
             from nmtkit.decoding.loading import load_aligner
 
-            self._aligner = load_aligner(paths, recipe, self._warnings.append)
-        for message in self._warnings:
-            warnings.warn(message, stacklevel=3)
+            self._aligner = load_aligner(paths, recipe, self._calls.warn)
 
     def align(self, sources: Iterable[str], targets: Iterable[str]) -> list[AlignedPair]:
         """Link the words of sources and targets; return the links of each pair, in order.
@@ -211,9 +208,8 @@ class Aligner:
         Raises:
             DataError: a line is malformed, or the numbers of lines differ.
         """
-        sides = _lines(sources, "sources"), _lines(targets, "targets")
-        _check_equal_lengths(*sides, "sources", "targets")
-        with _shown(self._warnings, self._lock):
+        sides = _paired(sources, "sources", targets, "targets")
+        with self._calls.one():
             results = [*self._aligner.answer_all([(1, [*map(Pair, *sides)])])]
         return [answer for result in results for answer in result.answers]
 
@@ -228,14 +224,11 @@ class Translator:
         """Load the models."""
         self._paths = paths
         self._recipe = recipe
-        self._lock = Lock()
-        self._warnings: list[str] = []
-        with short_spinning():
+        self._calls = _Calls()
+        with self._calls.one(stacklevel=5), short_spinning():
             from nmtkit.decoding.loading import load_translator
 
-            self._translator = load_translator(paths, recipe, self._warnings.append)
-        for message in self._warnings:
-            warnings.warn(message, stacklevel=3)
+            self._translator = load_translator(paths, recipe, self._calls.warn)
 
     def translate(
         self,
@@ -258,15 +251,13 @@ class Translator:
                 translation satisfies the constraints.
         """
         sources = _lines(lines, "lines")
-        prefixes = [""] * len(sources)
-        if target_prefixes is not None:
-            prefixes = _lines(target_prefixes, "target_prefixes")
-        _check_equal_lengths(sources, prefixes, "lines", "target_prefixes")
+        given = [""] * len(sources) if target_prefixes is None else target_prefixes
+        _, prefixes = _paired(sources, "lines", given, "target_prefixes")
         requests = [
             Request(source, prefix, target_lang=target_lang)
             for source, prefix in zip(sources, prefixes, strict=True)
         ]
-        with _shown(self._warnings, self._lock):
+        with self._calls.one():
             results = [*self._translator.answer_all([(1, requests)])]
         return [answer.translation for result in results for answer in result.answers]
 
@@ -298,9 +289,8 @@ class Translator:
             target_lang=own.target_lang,
         )
         config = _checked(ScoreRecipe(scoring=scoring), {}).scoring
-        pairs = _lines(sources, "sources"), _lines(targets, "targets")
-        _check_equal_lengths(*pairs, "sources", "targets")
-        with _shown(self._warnings, self._lock):
+        pairs = _paired(sources, "sources", targets, "targets")
+        with self._calls.one():
             scorer = self._translator.scorer(config)
             return scorer.score([*zip(*pairs, strict=True)], line_names(1))
 
@@ -360,15 +350,23 @@ def _plain(value: Value) -> Value:
     return str(value) if type(value).__qualname__ == "device" else value
 
 
-@contextmanager
-def _shown(messages: list[str], lock: Lock) -> Iterator[None]:
-    """Hold the lock of a model; then show the warnings of what was done, in the user's call."""
-    with lock:
-        messages.clear()
-        yield
-        found = [*messages]
-    for message in found:
-        warnings.warn(message, stacklevel=4)
+class _Calls:
+    """The calls of a model: they wait for each other, and each one shows its warnings."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._messages: list[str] = []
+        self.warn = self._messages.append
+
+    @contextmanager
+    def one(self, stacklevel: int = 4) -> Iterator[None]:
+        """Wait for the call before; then show what the work warned of, in the user's line."""
+        with self._lock:
+            self._messages.clear()
+            yield
+            found = [*self._messages]
+        for message in found:
+            warnings.warn(message, stacklevel=stacklevel)
 
 
 def _lines(lines: Iterable[str], name: str) -> list[str]:
@@ -399,11 +397,14 @@ def _lines(lines: Iterable[str], name: str) -> list[str]:
     return texts
 
 
-def _check_equal_lengths(
-    one: Sequence[str], other: Sequence[str], name: str, other_name: str
-) -> None:
+def _paired(
+    lines: Iterable[str], name: str, other_lines: Iterable[str], other_name: str
+) -> tuple[list[str], list[str]]:
+    """Return two arguments as lists of lines; DataError if their numbers differ."""
+    one, other = _lines(lines, name), _lines(other_lines, other_name)
     if len(one) != len(other):
         raise DataError(
             f"{name} has {len(one)} lines and {other_name} has {len(other)}; give both the same "
             "number of lines, in the same order"
         )
+    return one, other

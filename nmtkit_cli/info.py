@@ -7,7 +7,7 @@ import click
 from nmtkit.config.presets import PRESETS_HELP
 from nmtkit.config.schema import TrainRecipe
 from nmtkit_cli.command import FILE, PATH, Command, refuse_without_effect
-from nmtkit_cli.options import PresetType, recipe_from
+from nmtkit_cli.options import PRESET, recipe_from
 from nmtkit_cli.streams import write_report
 
 EXAMPLES = """\
@@ -20,9 +20,7 @@ nmtkit info --config recipe.toml --vocab-size 8000 --json"""
 @click.command("info", cls=Command, epilog=EXAMPLES)
 @click.argument("path", type=PATH, metavar="[DATA|MODEL|RUN]", required=False)
 @click.option("--check", is_flag=True, help="Check the hash of every file of a dataset.")
-@click.option(
-    "--preset", type=PresetType(), metavar="NAME", help=f"Preset of a model: {PRESETS_HELP}."
-)
+@click.option("--preset", type=PRESET, metavar="NAME", help=f"Preset of a model: {PRESETS_HELP}.")
 @click.option("--config", type=FILE, metavar="FILE", help="Recipe of a model, as of train.")
 @click.option("--vocab-size", type=int, metavar="NUMBER", help="Entries of its vocabulary.")
 @click.option("--paper", is_flag=True, help="Compare the parameters with the paper's table 3.")

@@ -17,7 +17,6 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from nmtkit.config.presets import PRESETS, PRESETS_HELP, WITHOUT_SHAPE
-from nmtkit.config.problems import suggestion
 from nmtkit.config.rules import contradictions
 from nmtkit.config.schema import (
     AnyRecipe,
@@ -39,6 +38,8 @@ from nmtkit_cli.help import RecipeCommand, help_all_option, setting_help
 from nmtkit_cli.streams import warn, write_lines
 
 Body = Callable[..., None]
+
+PRESET = click.Choice([*PRESETS], case_sensitive=False)
 
 NO_VALUES: Values = MappingProxyType({})
 
@@ -235,29 +236,6 @@ class SettingType(click.ParamType):  # type: ignore[type-arg]  # generic in late
         return [] if is_number else [CompletionItem(incomplete, type="file")]
 
 
-class PresetType(click.ParamType):  # type: ignore[type-arg]  # generic in late versions
-    """The name of a preset; case is ignored."""
-
-    name = "preset"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name in its declared case."""
-        names = {name.lower(): name for name in PRESETS}
-        if value.lower() not in names:
-            self.fail(f"no preset {value!r}; {suggestion(value, PRESETS)}", param, ctx)
-        return names[value.lower()]
-
-    def shell_complete(
-        self,
-        ctx: click.Context,  # noqa: ARG002
-        param: click.Parameter,  # noqa: ARG002
-        incomplete: str,
-    ) -> list[CompletionItem]:
-        """Offer the names of presets."""
-        begun = incomplete.lower()
-        return [CompletionItem(name) for name in PRESETS if name.lower().startswith(begun)]
-
-
 def _option(field: Field) -> click.Option:
     flag = field.flag
     if field.kind is bool:
@@ -295,7 +273,7 @@ def _configuration_options(has_presets: bool) -> list[click.Option]:
     )
     preset = click.Option(
         ["--preset"],
-        type=PresetType(),
+        type=PRESET,
         metavar="NAME",
         help="Preset, such as small or base; a named set of values, which --config and flags "
         f"override. Names: {PRESETS_HELP}.",

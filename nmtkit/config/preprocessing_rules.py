@@ -1,6 +1,6 @@
 """Rules across the settings of `nmtkit preprocess`."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from nmtkit.config.preprocessing import (
     AUTO,
@@ -186,7 +186,7 @@ def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:
 
 def _vocabulary_settings_without_effect(
     vocabulary: VocabularyConfig,
-) -> Iterator[tuple[tuple[str, ...], str]]:
+) -> Iterator[tuple[Collection[str], str]]:
     """Yield names of settings that have no effect here, and the reason for the message."""
     names = segmentations(vocabulary)
     source, target = (SEGMENTATIONS[name] for name in names)
@@ -198,8 +198,8 @@ def _vocabulary_settings_without_effect(
     used = {setting for name in learnt for setting in SEGMENTATIONS[name].settings}
     if vocabulary.target_vocab_size and not learns_source:
         used.discard("vocab_size")
-    known = dict.fromkeys(name for one in SEGMENTATIONS.values() for name in one.settings)
-    yield tuple(name for name in known if name not in used), "on the vocabularies that are learnt"
+    known = {name for one in SEGMENTATIONS.values() for name in one.settings}
+    yield known - used, "on the vocabularies that are learnt"
     if is_shared(vocabulary) or not sizes_target:
         yield ("target_vocab_size",), "where no separate vocabulary of the target is learnt"
     if names[0] != names[1] or not (learns_source or learns_target):

@@ -61,7 +61,7 @@ def placed(recipe: Recipe, problems: Iterable[Problem]) -> Iterator[Problem]:
 
 
 def without_effect(
-    recipe: Recipe, names: tuple[str, ...], when: str, *causes: str
+    recipe: Recipe, names: Collection[str], when: str, *causes: str
 ) -> Iterator[Problem]:
     """Yield a problem for each of the named settings that differs from its default.
 
@@ -71,9 +71,9 @@ def without_effect(
         when: the condition, for the message.
         causes: settings of the condition; nothing is reported if one of them has a problem.
     """
-    fields, values = fields_of(type(recipe)), values_of(recipe)
-    for name in names:
-        if values[name] != fields[name].default:
+    values = values_of(recipe)
+    for name, field in fields_of(type(recipe)).items():
+        if name in names and values[name] != field.default:
             yield Problem(
                 (name, *causes),
                 f"{name} ({values[name]}) has no effect {when}; leave it out",

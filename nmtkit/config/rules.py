@@ -35,7 +35,6 @@ from nmtkit.config.schema import (
     SearchConfig,
     TrainRecipe,
     TranslateRecipe,
-    values_of,
 )
 from nmtkit.config.training_rules import training_problems, unknown_metrics
 from nmtkit.config.translation import PLACEHOLDERS, ConstraintsConfig
@@ -181,13 +180,10 @@ def _metrics(recipe: ScoreRecipe) -> Iterator[Problem]:
         return
     if "text" not in compared:
         yield from without_effect(recipe, ("metric_command",), f"on {', '.join(names)}", "metric")
-    settings = chain(*(info.settings for info in METRICS.values()), *TYPE_SETTINGS.values())
-    used = chain(
-        *(METRICS[name].settings for name in names), *(TYPE_SETTINGS[one] for one in compared)
-    )
-    unused = {*settings} - {*used}
-    in_order = tuple(name for name in values_of(recipe) if name in unused)
-    yield from without_effect(recipe, in_order, f"on {', '.join(names)}")
+    unused = {*chain(*(info.settings for info in METRICS.values()), *TYPE_SETTINGS.values())}
+    unused.difference_update(*(METRICS[name].settings for name in names))
+    unused.difference_update(*(TYPE_SETTINGS[one] for one in compared))
+    yield from without_effect(recipe, unused, f"on {', '.join(names)}")
     for name, remedy in _REQUIRED_BY_METRICS.items():
         if name not in unused and getattr(recipe.metrics, name) in ("", NONE):
             yield Problem((name,), f"{name} is missing; give {remedy}")
@@ -264,9 +260,9 @@ def _idle_features(recipe: RerankRecipe, specs: list[FeatureSpec]) -> Iterator[P
     if recipe.metrics.metric == NONE:
         used.add("metric_command")
     for kind, info in FEATURES.items():
-        idle = tuple(name for name in info.settings if name not in used)
+        idle = {*info.settings} - used
         yield from without_effect(recipe, idle, f"without a feature such as {kind}", "features")
-        used |= set(idle)
+        used |= idle
 
 
 def _tuning_metric(recipe: RerankRecipe, features: list[str]) -> Iterator[Problem]:
@@ -277,11 +273,10 @@ def _tuning_metric(recipe: RerankRecipe, features: list[str]) -> Iterator[Proble
         hint = suggestion(name, known)
         yield Problem(("metric",), f"metric ({name!r}) cannot tune; {hint}")
         return
-    used = METRICS[name].settings if name in METRICS else ()
+    used = {*(METRICS[name].settings if name in METRICS else ())}
     if "mbr:bleu" in features:
-        used = (*used, "tokenize")
-    idle = tuple(one for one in ("tokenize", "lowercase") if one not in used)
-    yield from without_effect(recipe, idle, f"on {name}")
+        used.add("tokenize")
+    yield from without_effect(recipe, {"tokenize", "lowercase"} - used, f"on {name}")
 
 
 def metric_command_problems(entries: Sequence[str]) -> Iterator[Problem]:

@@ -176,19 +176,11 @@ def _read_directions(document: dict[str, Any]) -> tuple[dict[str, list[str]], li
 
 def _check_command(document: dict[str, Any], recipe_type: type[AnyRecipe], name: str) -> None:
     """Raise ConfigError for the recipe of another command, which has all of its sections."""
-    foreign = document.keys() - sections_of(recipe_type).keys()
-    if not foreign or not all(isinstance(content, dict) for content in document.values()):
+    if document.keys() <= sections_of(recipe_type).keys():
         return
-    others = [
-        command
-        for command, other in RECIPES.items()
-        if document.keys() <= sections_of(other).keys()
-    ]
-    if others:
-        # A recipe of `nmtkit translate` has all sections of one of `nmtkit calibrate`.
-        whole = [one for one in others if document.keys() == sections_of(RECIPES[one]).keys()]
-        other = (whole or others)[0]
-        here = next(command for command, one in RECIPES.items() if one is recipe_type)
+    commands = {frozenset(sections_of(one)): command for command, one in RECIPES.items()}
+    if other := commands.get(frozenset(document)):
+        here = commands[frozenset(sections_of(recipe_type))]
         raise ConfigError(
             f"{name}: this is a recipe of `nmtkit {other}`; give one of `nmtkit {here}`, such "
             f"as from `nmtkit {here} --print-config`"

@@ -308,7 +308,7 @@ def test_threads_get_the_results_of_single_calls(models: list[Path]) -> None:
 )
 def test_a_call_waits_for_the_one_before(translator: nmtkit.Translator, call: Call) -> None:
     with ThreadPoolExecutor(1) as pool:
-        with translator._lock:
+        with translator._calls._lock:
             waiting = pool.submit(call, translator)
             with pytest.raises(TimeoutError):
                 waiting.result(timeout=0.2)

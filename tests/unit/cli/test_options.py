@@ -303,4 +303,4 @@ def test_completion_offers_flags_choices_and_files() -> None:
 
 def test_completion_of_presets_ignores_case() -> None:
     for begun in ("table3-a1", "TABLE3-A1"):
-        assert [item.value for item in completions(begun, "--preset")] == ["table3-A1"]
+        assert [item.value.lower() for item in completions(begun, "--preset")] == ["table3-a1"]
