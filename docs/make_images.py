@@ -1,10 +1,12 @@
-"""Write the pictures of README from a finished `make demo`: `python docs/make_images.py demo`.
+"""Write the pictures of the documents after `make demo`: `python docs/make_images.py demo`.
 
-Each picture is a page of HTML that Chromium draws: a frame of the live display of training, from
-the records of the run; the page of `nmtkit score --html`; and the page of `nmtkit attention`.
+Each picture is a page of HTML that Chromium draws. Three show the demo: a frame of the live display
+of training, from the records of the run; the page of `nmtkit score --html`; and the page of
+`nmtkit attention`. The fourth is the calibration curve of a table in docs/experiments.md.
 """
 
 import io
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +20,9 @@ from rich.terminal_theme import MONOKAI
 from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.progress.records import TrainingRecord, ValidationRecord
 from nmtkit.progress.reporter import TerminalReporter
+from nmtkit.reporting.page import package_file
+from nmtkit.reporting.svg import Curve, Plot
+from nmtkit.reporting.svg import draw as draw_plot
 
 TARGET = Path("docs/images")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -81,6 +86,25 @@ def attention_page(demo: Path) -> str:
     return nmtkit("attention", demo / "model", "--translate", *view, text=SENTENCE + "\n")
 
 
+def calibration_curve() -> str:
+    """Return a page that plots the chrF of groups of lines by their expected chrF."""
+    text = Path("docs/experiments.md").read_text("utf-8")
+    table = text.partition("\n### Expected quality\n")[2].partition("\nMore signals")[0]
+    points = [
+        (float(expected), float(chrf))
+        for expected, chrf in re.findall(r"^\| ([0-9.]+) \| ([0-9.]+) \|", table, re.MULTILINE)
+    ]
+    equal = [(expected, expected) for expected, _ in points]
+    plot = Plot(
+        "mean chrF of fifths of the lines",
+        [Curve("measured", points), Curve("as expected", equal)],
+        from_zero=True,
+        x_label="expected chrF",
+    )
+    style = "".join(package_file("nmtkit.reporting", name) for name in ("base.css", "plot.css"))
+    return f"<style>{style}</style>{draw_plot(plot)}"
+
+
 def nmtkit(*arguments: str | Path, text: str = "") -> str:
     """Run a command with a text as its input, and return its output."""
     command = [sys.executable, "-m", "nmtkit_cli", *map(str, arguments)]
@@ -116,5 +140,6 @@ if __name__ == "__main__":
             Picture("training.png", live_display(demo), 880, 152),
             Picture("scores.png", score_page(demo, folder), 1040, 890),
             Picture("attention.png", attention_page(demo), 900, 700),
+            Picture("calibration.png", calibration_curve(), 560, 400),
         ):
             draw(picture, browser, folder)
