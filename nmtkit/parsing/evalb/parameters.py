@@ -10,15 +10,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from nmtkit.errors import ConfigError
 from nmtkit.text.lines import read_list
 
 _COMMENT = "#"
 _HASH_DIGITS = 8
-_NUMBER = re.compile("[0-9]{1,9}")
+_DIGITS = re.compile("[0-9]{1,9}")
 _SHORTEST_ENTRY = 3
 """EVALB skips shorter lines."""
+
+_NUMBERS = {
+    "DEBUG": "",
+    "LABELED": "is_labelled",
+    "MAX_ERROR": "max_error",
+    "CUTOFF_LEN": "cutoff_length",
+}
+_LABELS = {
+    "DELETE_LABEL": "deleted",
+    "DELETE_LABEL_FOR_LENGTH": "deleted_for_length",
+    "QUOTE_LABEL": "quotes",
+}
+_PAIRS = {"EQ_LABEL": "equal_labels", "EQ_WORD": "equal_words"}
+"""Fields of `Parameters` by EVALB's names; DEBUG has none."""
 
 
 @dataclass(frozen=True)
@@ -108,46 +123,30 @@ def read_parameters(path: Path) -> Parameters:
         ConfigError: the file cannot be read, or a line is invalid.
         DataError: the file is not UTF-8, or too large.
     """
-    numbers = {"DEBUG": 0, "LABELED": 1}
-    numbers |= {"MAX_ERROR": COLLINS.max_error, "CUTOFF_LEN": COLLINS.cutoff_length}
-    labels: dict[str, set[str]] = {
-        "DELETE_LABEL": set(),
-        "DELETE_LABEL_FOR_LENGTH": set(),
-        "QUOTE_LABEL": set(),
-    }
-    pairs: dict[str, set[tuple[str, str]]] = {"EQ_LABEL": set(), "EQ_WORD": set()}
+    known = {**_NUMBERS, **_LABELS, **_PAIRS}
+    found: dict[str, Any] = dict.fromkeys((*_LABELS.values(), *_PAIRS.values()), frozenset())
     for number, line in enumerate(read_list(path), 1):
         if line.startswith(_COMMENT) or len(line.rstrip()) < _SHORTEST_ENTRY:
             continue
         where = f"{path}:{number}"
         key, *values = line.split()
-        if key not in (*numbers, *labels, *pairs):
-            known = ", ".join((*numbers, *labels, *pairs))
-            raise ConfigError(f"{where}: no parameter {key!r}; known are: {known}")
-        if len(values) != (wanted := 2 if key in pairs else 1):
+        if key not in known:
+            raise ConfigError(f"{where}: no parameter {key!r}; known are: {', '.join(known)}")
+        if len(values) != (wanted := 2 if key in _PAIRS else 1):
             raise ConfigError(
                 f"{where}: {key} has {len(values)} values and needs {wanted}; correct the line"
             )
-        if key in numbers:
-            numbers[key] = _number(where, key, values[0])
-        elif key in labels:
-            labels[key].add(values[0])
+        if key in _NUMBERS:
+            found[known[key]] = _number(where, key, values[0])
         else:
-            pairs[key].add((values[0], values[1]))
-    return Parameters(
-        max_error=numbers["MAX_ERROR"],
-        cutoff_length=numbers["CUTOFF_LEN"],
-        is_labelled=numbers["LABELED"] != 0,
-        deleted=frozenset(labels["DELETE_LABEL"]),
-        deleted_for_length=frozenset(labels["DELETE_LABEL_FOR_LENGTH"]),
-        quotes=frozenset(labels["QUOTE_LABEL"]),
-        equal_labels=frozenset(pairs["EQ_LABEL"]),
-        equal_words=frozenset(pairs["EQ_WORD"]),
-    )
+            found[known[key]] |= {tuple(values) if key in _PAIRS else values[0]}
+    found.pop(_NUMBERS["DEBUG"], None)
+    found["is_labelled"] = bool(found.get("is_labelled", COLLINS.is_labelled))
+    return replace(COLLINS, **found)
 
 
 def _number(where: str, key: str, text: str) -> int:
-    if not _NUMBER.fullmatch(text):
+    if not _DIGITS.fullmatch(text):
         raise ConfigError(
             f"{where}: {key} ({text}) must be a whole number of at most 9 digits; correct the line"
         )

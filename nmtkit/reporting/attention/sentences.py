@@ -150,12 +150,10 @@ class AttentionExtractor:
         self, loaded: LoadedModel, recipe: AttentionRecipe, warn: Callable[[str], None]
     ) -> None:
         """Use a loaded model with the settings of a recipe; `warn` takes one-line warnings."""
-        self._model = loaded.model
-        self._codec = loaded.codec
-        view = recipe.view
-        self._symbols = SymbolWriter(loaded.codec, view.source_lang, view.target_lang, warn)
-        self._search = recipe.search if recipe.view.translate else None
-        self._max_weights = recipe.view.max_weights
+        self._model, self._codec = loaded.model, loaded.codec
+        self._search, self._view = recipe.search, recipe.view
+        languages = recipe.view.source_lang, recipe.view.target_lang
+        self._symbols = SymbolWriter(loaded.codec, *languages, warn)
 
     def extract(self, pair: Pair) -> Sentence:
         """Compute the attention weights of a pair; translate its source first with --translate.
@@ -190,7 +188,7 @@ class AttentionExtractor:
 
     def _target(self, pair: Pair, source: Ids) -> tuple[list[int] | None, str | None]:
         """Return the ids and the text of the translation, given or found; both may be None."""
-        if self._search is None:
+        if not self._view.translate:
             given = None if pair.target is None else self._codec.encode_target(pair.target)
             return given, pair.target
         if pair.target is not None:
@@ -213,10 +211,10 @@ class AttentionExtractor:
         of_encoder = config.encoder_layers * num_source**2
         of_decoder = config.decoder_layers * num_target * (num_target + num_source)
         num_weights = config.heads * (of_encoder + of_decoder)
-        if num_weights > self._max_weights:
+        if num_weights > self._view.max_weights:
             raise DataError(
                 f"{pair.where}: {num_source + num_target} tokens have {num_weights:,} attention "
-                f"weights, more than {self._max_weights:,}; shorten the line, or raise "
+                f"weights, more than {self._view.max_weights:,}; shorten the line, or raise "
                 "--max-weights"
             )
 
@@ -259,23 +257,14 @@ _ONE = 2**16 - 1
 """The number that stands for weight 1 in the page."""
 
 
-@dataclass(frozen=True)
-class HeadSummary:
-    """The summary of a head: means over the tokens that attend.
+SUMMARY = ("entropy", "distance", "diagonal", "symbol")
+"""The figures of a head, each a mean over the tokens that attend.
 
-    A token's own position is its index or, in a sequence of another length, the proportional one.
-
-    Attributes:
-        entropy: entropy of the weights, in bits; 0 if one token gets all weight.
-        distance: mean distance from the own position to the attended one, in tokens.
-        diagonal: weight of the own position.
-        symbol: weight of the end symbol, or of the begin symbol in the decoder.
-    """
-
-    entropy: float
-    distance: float
-    diagonal: float
-    symbol: float
+entropy: entropy of the weights, in bits; 0 if one token gets all weight. distance: mean distance
+from the own position to the attended one, in tokens. diagonal: weight of the own position. symbol:
+weight of the end symbol, or of the begin symbol in the decoder. A token's own position is its index
+or, in a sequence of another length, the proportional one.
+"""
 
 
 def json_line(sentence: Sentence) -> str:
@@ -303,8 +292,8 @@ def packed(weights: Tensor) -> str:
     return base64.b64encode(numbers.tobytes()).decode("ascii")
 
 
-def summarize(weights: Tensor, symbol: int) -> list[list[HeadSummary]]:
-    """Summarise the heads of each layer.
+def summarize(weights: Tensor, symbol: int) -> Tensor:
+    """Return the figures of `SUMMARY` of each head: (L, H, 4).
 
     Args:
         weights: (L, H, T, S).
@@ -314,7 +303,7 @@ def summarize(weights: Tensor, symbol: int) -> list[list[HeadSummary]]:
     positions = torch.arange(num_rows) * (num_columns - 1) / max(1, num_rows - 1)  # (T,)
     distances = (torch.arange(num_columns) - positions[:, None]).abs()  # (T, S)
     diagonal = torch.nn.functional.one_hot(positions.round().long(), num_columns)
-    numbers = torch.stack(
+    figures = torch.stack(
         [
             torch.special.entr(weights).sum(-1) / math.log(2),
             (weights * distances).sum(-1),
@@ -323,20 +312,19 @@ def summarize(weights: Tensor, symbol: int) -> list[list[HeadSummary]]:
         ],
         dim=-1,
     )  # (L, H, T, 4)
-    return [[HeadSummary(*head) for head in layer] for layer in numbers.mean(2).tolist()]
+    return figures.mean(2)
 
 
 def _attention(attention: AttentionMap, written: Callable[[Tensor], Any]) -> dict[str, Any]:
     symbol = 0 if attention.kind == "decoder" else len(attention.columns.pieces) - 1
-    summaries = [
-        [{name: round(number, _DIGITS) for name, number in asdict(head).items()} for head in layer]
-        for layer in summarize(attention.weights, symbol)
-    ]
+    summaries = _as_lists(summarize(attention.weights, symbol))
     return {
         "kind": attention.kind,
         "rows": asdict(attention.rows),
         "columns": asdict(attention.columns),
-        "summary": summaries,
+        "summary": [
+            [dict(zip(SUMMARY, head, strict=True)) for head in layer] for layer in summaries
+        ],
         "weights": written(attention.weights),
     }
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from nmtkit.reporting.attention.sentences import (
-    HeadSummary,
+    SUMMARY,
     as_object,
     json_line,
     packed,
@@ -59,37 +59,37 @@ def test_packed_weights_are_exact_to_half_of_a_65535th() -> None:
     assert (numbers[-41], numbers[-1]) == (65535, 0)
 
 
-def only(weights: list[list[float]], symbol: int) -> HeadSummary:
-    ((summary,),) = summarize(torch.tensor([[weights]]), symbol)
-    return summary
+def only(weights: list[list[float]], symbol: int) -> dict[str, float]:
+    ((summary,),) = summarize(torch.tensor([[weights]]), symbol).tolist()
+    return dict(zip(SUMMARY, summary, strict=True))
 
 
 def test_the_summary_of_a_head_that_attends_to_its_own_position() -> None:
-    assert only(torch.eye(4).tolist(), 3) == HeadSummary(0.0, 0.0, 1.0, 0.25)
+    assert only(torch.eye(4).tolist(), 3) == dict(zip(SUMMARY, (0, 0, 1, 0.25), strict=True))
 
 
 def test_the_summary_of_a_head_that_attends_uniformly() -> None:
     summary = only([[0.25] * 4] * 4, 0)
-    assert summary.entropy == pytest.approx(2.0)
+    assert summary["entropy"] == pytest.approx(2.0)
     # From the ends 0, 1, 2, 3 and from within 1, 0, 1, 2: 10 / 8.
-    assert summary.distance == pytest.approx(1.25)
-    assert (summary.diagonal, summary.symbol) == (0.25, 0.25)
+    assert summary["distance"] == pytest.approx(1.25)
+    assert (summary["diagonal"], summary["symbol"]) == (0.25, 0.25)
 
 
 def test_the_summary_of_a_head_that_attends_to_the_previous_token() -> None:
     rows = [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     summary = only(rows, 2)
-    assert summary.distance == pytest.approx(2 / 3)
-    assert summary.diagonal == pytest.approx(1 / 3)
-    assert summary.symbol == 0
+    assert summary["distance"] == pytest.approx(2 / 3)
+    assert summary["diagonal"] == pytest.approx(1 / 3)
+    assert summary["symbol"] == 0
 
 
 def test_in_a_longer_sequence_the_own_position_is_proportional() -> None:
     rows = [[1.0, 0, 0, 0, 0], [0, 0, 1.0, 0, 0], [0, 0, 0, 0, 1.0]]
     summary = only(rows, 4)
-    assert (summary.entropy, summary.distance, summary.diagonal) == (0, 0, 1)
-    assert summary.symbol == pytest.approx(1 / 3)
-    assert only([[0.0, 0.0, 1.0]], 2).distance == 2
+    assert (summary["entropy"], summary["distance"], summary["diagonal"]) == (0, 0, 1)
+    assert summary["symbol"] == pytest.approx(1 / 3)
+    assert only([[0.0, 0.0, 1.0]], 2)["distance"] == 2
 
 
 def test_layers_and_heads_keep_their_order() -> None:
@@ -97,10 +97,10 @@ def test_layers_and_heads_keep_their_order() -> None:
     for layer in range(2):
         for head in range(3):
             weights[layer, head, 0, 3 * layer + head] = 1
-    distances = [[head.distance for head in layer] for layer in summarize(weights, 0)]
+    distances = summarize(weights, 0)[..., SUMMARY.index("distance")].tolist()
     assert distances == [[0, 1, 2], [3, 4, 5]]
 
 
 def test_entropy_is_a_mean_over_rows() -> None:
     summary = only([[0.5, 0.5], [1.0, 0.0]], 0)
-    assert summary.entropy == pytest.approx(0.5)
+    assert summary["entropy"] == pytest.approx(0.5)
