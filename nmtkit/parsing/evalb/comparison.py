@@ -11,7 +11,7 @@ whether the word counts.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 from nmtkit.errors import DataError
 from nmtkit.parsing.evalb.parameters import Parameters
@@ -27,6 +27,7 @@ _MAX_QUOTES = 20
 """Further quotation marks of a sentence are ordinary words. Source: EVALB's MAX_QUOTE_TERM."""
 _NOWHERE = -1
 """End of an unclosed bracket: it matches none, and crosses none."""
+_FEW_CROSSING = 2
 SCORED, ERROR, SKIPPED = 0, 1, 2
 """Status of a sentence, EVALB's column Stat.; an error has problems, such as other words."""
 
@@ -73,8 +74,11 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class Matches:
-    """EVALB's counts of a sentence or of many; percentages are 0 if nothing is counted.
+class Counts:
+    """EVALB's counts of a sentence, or their sums; scores range from 0 to 100.
+
+    Scores are 0 if nothing is counted. Sums are of scored sentences, except `all_gold` and
+    `all_parsed`.
 
     Attributes:
         matched: number of brackets in both; this and the next five are 0 if the words differ.
@@ -82,6 +86,9 @@ class Matches:
         crossing: number of brackets of the parse that overlap a gold bracket without nesting.
         words, correct_tags: number of words, and of those with the right tag.
         all_gold, all_parsed: number of brackets of each, also if the words differ.
+        sentences, errors, skipped: numbers of all sentences, of errors, of parses without words.
+        complete: sentences in which all brackets of both trees match.
+        no_crossing, few_crossing: sentences with no crossing bracket, with at most two.
     """
 
     matched: int = 0
@@ -92,10 +99,12 @@ class Matches:
     correct_tags: int = 0
     all_gold: int = 0
     all_parsed: int = 0
-
-    def matches(self) -> dict[str, int]:
-        """Return these counts by name."""
-        return {field.name: getattr(self, field.name) for field in fields(Matches)}
+    sentences: int = 0
+    errors: int = 0
+    skipped: int = 0
+    complete: int = 0
+    no_crossing: int = 0
+    few_crossing: int = 0
 
     @property
     def recall(self) -> float:
@@ -112,9 +121,42 @@ class Matches:
         """Percentage of words with the right tag."""
         return percent(self.correct_tags, self.words)
 
+    @property
+    def valid(self) -> int:
+        """Number of scored sentences."""
+        return self.sentences - self.errors - self.skipped
 
-@dataclass(frozen=True, kw_only=True)
-class Comparison(Matches):
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall, without errors and skipped sentences."""
+        total = self.precision + self.recall
+        return 2 * self.precision * self.recall / total if total else 0.0
+
+    @property
+    def strict_f1(self) -> float:
+        """F1 over all sentences; no bracket matches in errors and skipped sentences."""
+        return percent(2 * self.matched, self.all_gold + self.all_parsed)
+
+    def figures(self) -> dict[str, float]:
+        """Return scores and numbers of sentences by name."""
+        return {
+            "f1": self.f1,
+            "recall": self.recall,
+            "precision": self.precision,
+            "strict_f1": self.strict_f1,
+            "complete_match": percent(self.complete, self.valid),
+            "average_crossing": self.crossing / max(1, self.valid),
+            "no_crossing": percent(self.no_crossing, self.valid),
+            "two_or_less_crossing": percent(self.few_crossing, self.valid),
+            "tagging_accuracy": self.tagging_accuracy,
+            "sentences": self.sentences,
+            "errors": self.errors,
+            "skipped": self.skipped,
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
     """EVALB's result for a sentence.
 
     Attributes:
@@ -122,12 +164,21 @@ class Comparison(Matches):
         status: SCORED, ERROR or SKIPPED.
         problems: EVALB's messages, those about the gold tree first.
         num_gold_problems: number of messages about the gold tree.
+        counts: of the sentence, also if its trees are malformed.
     """
 
     length: int
     status: int
     problems: Sequence[str]
     num_gold_problems: int
+    counts: Counts
+
+    def for_sums(self) -> Counts:
+        """Return the counts that a text's sums include: without matches unless it is scored."""
+        counts, status = self.counts, self.status
+        if status != SCORED:
+            counts = Counts(all_gold=counts.all_gold, all_parsed=counts.all_parsed)
+        return replace(counts, sentences=1, errors=status == ERROR, skipped=status == SKIPPED)
 
 
 def compare_lines(
@@ -179,8 +230,7 @@ def compare(gold_line: str, parsed_line: str, parameters: Parameters) -> Compari
         status=SKIPPED,
         problems=[*gold.problems, *parsed.problems],
         num_gold_problems=len(gold.problems),
-        all_gold=len(gold_spans),
-        all_parsed=len(spans),
+        counts=Counts(all_gold=len(gold_spans), all_parsed=len(spans)),
     )
     if not parsed.words:
         return refused
@@ -191,18 +241,22 @@ def compare(gold_line: str, parsed_line: str, parameters: Parameters) -> Compari
     if difference:
         return replace(refused, status=ERROR, problems=[*refused.problems, difference])
     pairs_of_tags = zip(gold.tags, parsed.tags, strict=True)
-    return replace(
-        refused,
-        status=ERROR if refused.problems else SCORED,
-        matched=_num_matches(gold_spans, spans, parameters),
+    matched = _num_matches(gold_spans, spans, parameters)
+    crossing = _num_crossing(gold_spans, spans, len(gold.words))
+    counts = Counts(
+        matched=matched,
         gold=len(gold_spans),
         parsed=len(spans),
-        crossing=_num_crossing(gold_spans, spans, len(gold.words)),
+        crossing=crossing,
         words=len(gold.words),
         correct_tags=sum(parameters.is_equal_label(one, two) for one, two in pairs_of_tags),
         all_gold=len(gold_spans),
         all_parsed=len(spans),
+        complete=matched == len(gold_spans) == len(spans),
+        no_crossing=crossing == 0,
+        few_crossing=crossing <= _FEW_CROSSING,
     )
+    return replace(refused, status=ERROR if refused.problems else SCORED, counts=counts)
 
 
 def read_sentence(line: str, parameters: Parameters, gold_tags: Sequence[str]) -> Sentence:

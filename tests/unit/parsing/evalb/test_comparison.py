@@ -92,7 +92,7 @@ def brute_force(gold: Shape, parsed: Shape, parameters: Parameters) -> tuple[int
 
 
 def figures(one: Comparison) -> tuple[int, int, int, int]:
-    return one.matched, one.gold, one.parsed, one.crossing
+    return one.counts.matched, one.counts.gold, one.counts.parsed, one.counts.crossing
 
 
 @pytest.mark.parametrize("parameters", [COLLINS, OWN, UNLABELLED])
@@ -104,18 +104,18 @@ def test_brackets_are_counted_as_evalb_defines_them(
     compared = compare(line_of(num_words, gold), line_of(num_words, parsed), parameters)
     assert compared.status == SCORED
     assert figures(compared) == brute_force(gold, parsed, parameters)
-    assert (compared.words, compared.correct_tags) == (num_words, num_words)
+    assert (compared.counts.words, compared.counts.correct_tags) == (num_words, num_words)
 
 
 @given(drawn=pairs_of_shapes())
 def test_swapped_sides_swap_precision_and_recall(drawn: tuple[int, Shape, Shape]) -> None:
     num_words, *both = drawn
     gold, parsed = (line_of(num_words, shape) for shape in both)
-    one, other = compare(gold, parsed, COLLINS), compare(parsed, gold, COLLINS)
+    one, other = compare(gold, parsed, COLLINS).counts, compare(parsed, gold, COLLINS).counts
     assert (one.precision, one.recall) == (other.recall, other.precision)
-    assert compare(gold, gold, COLLINS).matched == one.gold
+    assert compare(gold, gold, COLLINS).counts.matched == one.gold
     # Without labels, nothing that matched is lost.
-    assert one.matched <= compare(gold, parsed, UNLABELLED).matched
+    assert one.matched <= compare(gold, parsed, UNLABELLED).counts.matched
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_traces_do_not_count_for_the_length_and_punctuation_does() -> None:
 def test_a_refused_parse_has_problems(line: str, problems: list[str], status: int) -> None:
     compared = compare("(S (A a) (B b))", line, COLLINS)
     assert (compared.problems, compared.status) == (problems, status)
-    assert compared.all_gold == 1
+    assert compared.counts.all_gold == 1
 
 
 def test_words_may_be_equal_by_parameter() -> None:
@@ -191,8 +191,8 @@ def test_a_quotation_mark_that_one_side_deletes_is_restored(is_swapped: bool) ->
     )
     compared = compare(gold, parsed, OWN)
     # S and the first NP; the VP without its quotation mark is another one.
-    assert (compared.status, compared.matched, compared.words) == (SCORED, 2, 3)
-    assert sorted((compared.gold, compared.parsed)) == [3, 4]
+    assert (compared.status, compared.counts.matched, compared.counts.words) == (SCORED, 2, 3)
+    assert sorted((compared.counts.gold, compared.counts.parsed)) == [3, 4]
 
 
 def test_errors_stop_where_evalb_stops() -> None:
@@ -219,9 +219,9 @@ def test_errors_of_the_gold_trees_are_counted_separately() -> None:
 def test_any_two_texts_are_compared_or_refused(lines: list[tuple[str, str]]) -> None:
     gold, parsed = [one for one, _ in lines], [one for _, one in lines]
     for one in compare_lines(gold, parsed, OWN):
-        assert 0 <= one.matched <= min(one.gold, one.parsed)
-        assert 0 <= one.crossing <= one.parsed
-        assert 0 <= one.correct_tags <= one.words
+        assert 0 <= one.counts.matched <= min(one.counts.gold, one.counts.parsed)
+        assert 0 <= one.counts.crossing <= one.counts.parsed
+        assert 0 <= one.counts.correct_tags <= one.counts.words
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_any_two_texts_are_compared_or_refused(lines: list[tuple[str, str]]) -> 
 )
 def test_deep_and_wide_lines_are_compared_in_a_moment(line: str) -> None:
     compared = compare(line, line.replace("A", "C"), COLLINS)
-    assert compared.matched == 0
+    assert compared.counts.matched == 0
 
 
 GOLD_WITH_MARKS = "(TOP (S (`` ``) (NP (NN a)) (: -) (VP (VB go)) (POS ') (. .) ('' '')))"
@@ -239,7 +239,7 @@ GOLD_WITH_MARKS = "(TOP (S (`` ``) (NP (NN a)) (: -) (VP (VB go)) (POS ') (. .) 
 @pytest.mark.parametrize("gold", [GOLD_WITH_MARKS, "(TOP (S (: :) (NP (CD 5) (: -) (CD 6))))"])
 def test_gold_tags_decide_which_words_count_in_a_parse_without_tags(gold: str) -> None:
     parse = re.sub(r"\(\S+ ([^()\s]+)\)", r"(XX \1)", gold)
-    with_tags, without_tags = compare(gold, gold, COLLINS), compare(gold, parse, COLLINS)
+    with_tags, without_tags = (compare(gold, one, COLLINS).counts for one in (gold, parse))
     assert without_tags.correct_tags == 0
     assert replace(without_tags, correct_tags=with_tags.correct_tags) == with_tags
 
@@ -248,7 +248,7 @@ def test_gold_tags_are_used_for_equal_words_without_tag_only() -> None:
     gold = "(S (NN a) (, ,))"
     assert compare(gold, "(S (XX b) (XX ,))", COLLINS).problems == ["Length unmatch (1|2)"]
     assert compare(gold, "(S (XX a) (NN ,))", COLLINS).problems == ["Length unmatch (1|2)"]
-    assert compare("(S (XX a))", "(S (XX a))", COLLINS).correct_tags == 1
+    assert compare("(S (XX a))", "(S (XX a))", COLLINS).counts.correct_tags == 1
 
 
 WITH_TRACE = "(TOP (S (NP (DT the) (NN cat)) (VP (VBD sat) (NP (-NONE- *T*))) (. .)))"
@@ -269,7 +269,12 @@ def test_gold_tags_are_found_despite_traces_white_space_and_equal_words(parse: s
     parameters = replace(COLLINS, equal_words=frozenset({("cat", "Cat")}))
     compared = compare(WITH_TRACE, parse, parameters)
     assert (compared.status, compared.problems) == (SCORED, [])
-    assert (compared.matched, compared.gold, compared.parsed, compared.words) == (3, 3, 3, 3)
+    assert (
+        compared.counts.matched,
+        compared.counts.gold,
+        compared.counts.parsed,
+        compared.counts.words,
+    ) == (3, 3, 3, 3)
 
 
 def test_labels_that_begin_with_xx_are_ordinary_tags() -> None:
@@ -284,4 +289,4 @@ def test_gold_brackets_without_tags_are_perfect(treebank: str) -> None:
     for gold in lines:
         found = compare(gold, re.sub(r"\(\S+ ([^()\s]+)\)", r"(XX \1)", gold), COLLINS)
         assert found.problems == []
-        assert found.matched == found.gold == found.parsed
+        assert found.counts.matched == found.counts.gold == found.counts.parsed

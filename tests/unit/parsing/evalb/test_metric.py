@@ -9,9 +9,8 @@ from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.evaluation.texts import Text, Texts
 from nmtkit.parsing.evalb import comparison, metric
 from nmtkit.parsing.evalb.comparison import Comparison, compare_lines
-from nmtkit.parsing.evalb.metric import evalb_report, parse_warnings
+from nmtkit.parsing.evalb.metric import evalb_report, parse_warnings, total
 from nmtkit.parsing.evalb.parameters import COLLINS, Parameters
-from nmtkit.parsing.evalb.report import count_sentence, sum_counts
 from nmtkit.progress.counting import SILENT, WorkReporter
 from tests.doubles import report_everything
 from tests.messages import refuses
@@ -31,7 +30,7 @@ def texts(*systems: list[str], references: int = 1) -> Texts:
 
 def test_scores_are_computed_from_sums_over_sentences() -> None:
     f1, strict = score_corpus(make_metrics(BRACKETS), BAD, [GOLD])
-    counts = sum_counts(map(count_sentence, compare_lines(GOLD, BAD, COLLINS)))
+    counts = total(one.for_sums() for one in compare_lines(GOLD, BAD, COLLINS))
     assert (f1.name, strict.name) == ("F1", "strict F1")
     assert (f1.score, strict.score) == (counts.f1, counts.strict_f1)
     assert strict.score < f1.score

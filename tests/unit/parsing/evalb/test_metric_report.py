@@ -1,23 +1,19 @@
 """EVALB's figures; its report on its own sample and on the test data, to the letter."""
 
+import json
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmtkit.config.metrics import MetricsConfig
 from nmtkit.errors import DataError
-from nmtkit.parsing.evalb.comparison import compare_lines
-from nmtkit.parsing.evalb.parameters import COLLINS, Parameters, read_parameters
-from nmtkit.parsing.evalb.report import (
-    HEAD,
-    Counts,
-    as_object,
-    count_sentence,
-    format_row,
-    format_summary,
-    sum_counts,
-)
+from nmtkit.evaluation.texts import Text, Texts
+from nmtkit.parsing.evalb.comparison import Counts, compare_lines
+from nmtkit.parsing.evalb.metric import evalb_report, total
+from nmtkit.parsing.evalb.parameters import COLLINS
+from nmtkit.progress.counting import SILENT
 from tests.shared_data import DATA, needs_data
 
 TREE = "(S (A (P this)) (B (Q is)))"
@@ -119,27 +115,24 @@ Tagging accuracy          =  95.00
 """
 
 
-def report(gold: list[str], parsed: list[str], parameters: Parameters) -> tuple[str, str]:
-    """Return what would be on standard output, and on standard error."""
-    lines, problems, comparisons = list(HEAD), [], []
+def report(gold: list[str], parsed: list[str], prm: str) -> tuple[str, str]:
+    """Return what would be on standard output, and on standard error without the signature."""
+    texts = Texts([Text("parses", parsed)], [Text("gold", gold)])
+    lines: list[str] = []
+    problems: list[str] = []
     stop = ""
     try:
-        for number, one in enumerate(compare_lines(gold, parsed, parameters), 1):
-            problems += [f"{number} : {problem}" for problem in one.problems]
-            lines.append(format_row(number, one))
-            comparisons.append(one)
+        for part in evalb_report(MetricsConfig(metric="brackets", prm=prm))(texts, False, SILENT):
+            lines += part.lines
+            problems += part.remarks
+        assert problems.pop().startswith("F1: ")
     except DataError as error:
         stop = str(error)
-    if not stop:
-        counts = sum_counts(map(count_sentence, comparisons))
-        cutoff = parameters.cutoff_length
-        short = sum_counts(count_sentence(one) for one in comparisons if one.length <= cutoff)
-        lines += format_summary(counts, short, cutoff)
     return "".join(f"{line}\n" for line in lines), "".join(f"{line}\n" for line in problems) + stop
 
 
 def test_the_sample_of_evalb_is_reported_as_evalb_reports_it() -> None:
-    printed_report, problems = report(GOLD, PARSED, COLLINS)
+    printed_report, problems = report(GOLD, PARSED, "")
     assert printed_report == REPORT
     assert problems.split("\n")[:2] == ["12 : Words unmatch (is|was)", "13 : Length unmatch (4|5)"]
 
@@ -148,12 +141,11 @@ def test_the_sample_of_evalb_is_reported_as_evalb_reports_it() -> None:
 @pytest.mark.parametrize("printed", sorted(CASES.glob("*/*.out")), ids=lambda path: str(path)[-40:])
 def test_cases_are_reported_as_evalb_reports_them(printed: Path) -> None:
     own, shared = printed.with_suffix(".prm"), CASES / "prm" / f"{printed.stem}.prm"
-    parameters = read_parameters(own if own.exists() else shared)
     gold, parsed = (
         (printed.parent / name).read_text("utf-8").removesuffix("\n").split("\n")
         for name in ("gold.gld", "test.tst")
     )
-    printed_report, problems = report(gold, parsed, parameters)
+    printed_report, problems = report(gold, parsed, str(own if own.exists() else shared))
     assert printed_report == printed.read_text("utf-8")
     errors = printed.with_suffix(".err")
     expected = errors.read_text("utf-8") if errors.exists() else ""
@@ -167,13 +159,16 @@ def test_cases_are_reported_as_evalb_reports_them(printed: Path) -> None:
 
 
 def test_a_refused_sentence_as_json_has_problems() -> None:
-    scored, refused = map(as_object, compare_lines(GOLD[:2], PARSED[5::6][:2], COLLINS))
+    texts = Texts([Text("parses", PARSED[5::6][:2])], [Text("gold", GOLD[:2])])
+    _, *parts = evalb_report(MetricsConfig(metric="brackets"))(texts, True, SILENT)
+    scored, refused = (json.loads(line) for part in parts for line in part.lines)
     assert (scored["status"], scored["recall"], scored["crossing"]) == (0, 50, 1)
     assert (refused["status"], refused["problems"]) == (1, ["Words unmatch (is|was)"])
 
 
 def counted(*parsed: str) -> Counts:
-    return sum_counts(map(count_sentence, compare_lines([TREE] * len(parsed), parsed, COLLINS)))
+    found = compare_lines([TREE] * len(parsed), parsed, COLLINS)
+    return total(one.for_sums() for one in found)
 
 
 def test_gold_against_gold_is_a_hundred() -> None:
@@ -210,4 +205,4 @@ def test_f1_is_between_precision_and_recall(matched: int, missed: int, wrong: in
 
 @given(st.lists(st.lists(NUMBERS, min_size=14, max_size=14), min_size=1, max_size=4))
 def test_totals_add_up_field_by_field(rows: list[list[int]]) -> None:
-    assert sum_counts(Counts(*row) for row in rows) == Counts(*map(sum, zip(*rows, strict=True)))
+    assert total(Counts(*row) for row in rows) == Counts(*map(sum, zip(*rows, strict=True)))
