@@ -80,14 +80,6 @@ def check_one_reference(references: Sequence[object], compared: str, name: str) 
         )
 
 
-def _unchanged(line: str) -> str:
-    return line
-
-
-def _without_details(_result: Any) -> tuple[str, Mapping[str, Any]]:
-    return "", {}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Metric:
     """A metric with its settings.
@@ -109,9 +101,9 @@ class Metric:
     scorer: "SacreMetric"
     line_scorer: "SacreMetric"
     marks: Mapping[str, str]
-    prepare: Callable[[str], str] = _unchanged
-    text_of: Callable[[str], str] = _unchanged
-    describe: Callable[[Any], tuple[str, Mapping[str, Any]]] = _without_details
+    prepare: Callable[[str], str] = str
+    text_of: Callable[[str], str] = str
+    describe: Callable[[Any], tuple[str, Mapping[str, Any]]] = lambda _: ("", {})
     replace: Callable[[Texts, Callable[[], object]], Texts] | None = None
 
     def count(self, hypotheses: Iterable[str], references: Sequence[Sequence[str]]) -> Statistics:
