@@ -49,12 +49,6 @@ def of_preset(name: str) -> PaperParameters:
     return parameters_of(PRESETS[name])[1]
 
 
-def test_the_paper_s_parameters_are_written_as_text_and_json() -> None:
-    found = of_preset("base")
-    assert str(found).startswith("65 million parameters, which needs 40,745 entries; ")
-    assert found.to_json() == {"paper_millions": 65, "paper_vocab_size": 40_745}
-
-
 @pytest.mark.parametrize("preset", ["base", "table3-A1", "table3-C5", "big"])
 def test_the_named_vocabulary_size_gives_the_paper_s_parameters(
     preset: str,

@@ -62,21 +62,6 @@ def test_a_link_is_replaced_by_the_page_only_with_overwrite(tmp_path: Path) -> N
     assert names_in(tmp_path) == ["report.html"]
 
 
-def test_an_existing_page_is_replaced_only_with_overwrite(tmp_path: Path) -> None:
-    path = tmp_path / "report.html"
-    path.write_text("mine")
-    with refuses(ConfigError, "report.html; --overwrite"):
-        write_page(REPORT, path, overwrite=False)
-    assert path.read_text() == "mine"
-    write_page(REPORT, path, overwrite=True)
-    assert path.read_text("utf-8").startswith("<!DOCTYPE html>")
-
-
-def test_the_folder_of_a_page_is_created(tmp_path: Path) -> None:
-    write_page(REPORT, tmp_path / "new" / "folder" / "report.html", overwrite=False)
-    assert [path.name for path in (tmp_path / "new" / "folder").iterdir()] == ["report.html"]
-
-
 @pytest.mark.parametrize(("name", "place"), [("x" * 300, "x" * 300), ("file/a.html", "file")])
 def test_an_impossible_page_path_is_refused(name: str, place: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
