@@ -89,13 +89,11 @@ def make_codec(
     def get(path: str, *sides: int) -> Vocabulary:
         name = segmentations(config)[sides[0]]
         names = dict.fromkeys(one.languages[side] for one in corpora for side in sides)
-        text = _LearningText(
-            *(corpora, sides, " and ".join(names), steps),
-            config.vocabulary_temperature,
-            recipe.corpus.markup,
-        )
         if not path:
-            return LEARNERS[name](config, text, first_words if _SOURCE in sides else (), reporter)
+            tags = first_words if _SOURCE in sides else ()
+            markup = recipe.corpus.markup
+            text = _LearningText(corpora, markup, sides, " and ".join(names), steps, tags, config)
+            return LEARNERS[name](text, reporter)
         kind = kinds[sides[0]]
         kind.check(corpora)
         return kind.load(Path(path))
@@ -176,23 +174,32 @@ def _kinds(config: VocabularyConfig) -> list[type[Vocabulary]]:
 
 @dataclass(frozen=True)
 class _LearningText:
-    """The text that a vocabulary is learnt from: one or both sides of the training text.
+    """What a vocabulary is learnt from: one or both sides of the training text, and settings.
 
     Attributes:
         corpora: the training text.
+        markup: of all its lines; the text is without it.
         sides: the sides to use.
         name: name of the text in messages.
         steps: what is done to the lines of each side first.
-        temperature: see `sample`.
-        markup: of all lines; the text is without it.
+        tags: tokens that become entries.
+        config: the settings.
     """
 
     corpora: Sequence[Corpus]
+    markup: str
     sides: Sequence[int]
     name: str
     steps: Sequence[Steps]
-    temperature: float
-    markup: str
+    tags: Sequence[str]
+    config: VocabularyConfig
+
+    @property
+    def size(self) -> tuple[int, str]:
+        """Number of entries to learn, and the flag that sets it."""
+        if self.sides == (_TARGET,):
+            return self.config.target_vocab_size or self.config.vocab_size, "--target-vocab-size"
+        return self.config.vocab_size, "--vocab-size"
 
     @property
     def num_lines(self) -> int:
@@ -209,13 +216,14 @@ class _LearningText:
     def sample(self, num_lines: int) -> Iterator[str]:
         """Yield about `num_lines` lines, evenly spaced in each language; some repeatedly.
 
-        A language with n lines has a share proportional to n^(1/temperature).
+        A language with n lines has a share proportional to n^(1/T), T the setting's temperature.
         """
         counts: Counter[str] = Counter()
         for corpus in self.corpora:
             for side in self.sides:
                 counts[corpus.languages[side]] += corpus.num_pairs
-        powers = {lang: number ** (1 / self.temperature) for lang, number in counts.items()}
+        exponent = 1 / self.config.vocabulary_temperature
+        powers = {lang: number**exponent for lang, number in counts.items()}
         unit = num_lines / sum(powers.values())
         wanted = {lang: round(unit * power) for lang, power in powers.items()}
         ends = dict.fromkeys(counts, 0)  # multiples of a line, of those read so far
@@ -232,23 +240,15 @@ class _LearningText:
         return self.steps[side].prepare(plain_pair(pair, self.markup)[side])
 
 
-def _learn_words(
-    config: VocabularyConfig, text: _LearningText, tags: Sequence[str], reporter: WorkReporter
-) -> Words:
+def _learn_words(text: _LearningText, reporter: WorkReporter) -> Words:
     reporter.message(f"counting the words of {text.name}")
-    size, _ = _size(config, text)
+    size, _ = text.size
     with reporter.track(text.lines(), "counted", "lines", text.num_lines, QUICK_ITEMS) as lines:
-        return Words.count(lines, size, config.min_count, tags)
+        return Words.count(lines, size, text.config.min_count, text.tags)
 
 
-def _learn_subwords(
-    algorithm: Algorithm,
-    config: VocabularyConfig,
-    text: _LearningText,
-    tags: Sequence[str],
-    reporter: WorkReporter,
-) -> Subword:
-    size, size_flag = _size(config, text)
+def _learn_subwords(algorithm: Algorithm, text: _LearningText, reporter: WorkReporter) -> Subword:
+    config, (size, size_flag) = text.config, text.size
     rules = SubwordRules(config.normalize == AUTO, config.split_digits)
     num_pairs = text.num_lines // len(text.sides)
     num_lines = min(max(config.sample_lines // len(text.sides), 1), num_pairs) * len(text.sides)
@@ -258,7 +258,7 @@ def _learn_subwords(
     )
     tokens = read_whole_tokens(config)
     for name, words, sides in (
-        ("--tag", tags, (_SOURCE,)),
+        ("--tag", text.tags, (_SOURCE,)),
         (config.whole_tokens, tokens, text.sides),
     ):
         try:
@@ -270,7 +270,7 @@ def _learn_subwords(
     # SentencePiece answers no signal while it trains, so another process runs it, to be killed.
     learner: Worker[int | bytes] = Worker(_train_subwords, ended_early("lower --sample-lines"))
     try:
-        learner.send((text, num_lines, algorithm, size, [*tags, *tokens], size_flag, rules))
+        learner.send((text, num_lines, algorithm, size, [*text.tags, *tokens], size_flag, rules))
         learner.receive()  # it has started, which takes a second
         with reporter.counting("sampled", "lines", num_lines) as counting:
             while num_sampled := cast(int, learner.receive()):
@@ -306,32 +306,21 @@ def _train_subwords(connection: "Connection[int | bytes, Any]") -> None:
 
 def _learn_from_pairs(
     learn: Callable[[str, Sequence[Corpus], WorkReporter], Vocabulary],
-    config: VocabularyConfig,
     text: _LearningText,
-    _tags: Sequence[str],
     reporter: WorkReporter,
 ) -> Vocabulary:
     """Learn a vocabulary that depends only on the pairs of lines."""
-    return learn(config.linearization, text.corpora, reporter)
+    return learn(text.config.linearization, text.corpora, reporter)
 
 
-Learner = Callable[[VocabularyConfig, _LearningText, Sequence[str], WorkReporter], Vocabulary]
-
-LEARNERS: dict[str, Learner] = {
+LEARNERS: dict[str, Callable[[_LearningText, WorkReporter], Vocabulary]] = {
     "bpe": partial(_learn_subwords, "bpe"),
     "unigram": partial(_learn_subwords, "unigram"),
     "words": _learn_words,
     "trees": partial(_learn_from_pairs, partial(learn_tree_tokens, False)),
     "tagged-trees": partial(_learn_from_pairs, partial(learn_tree_tokens, True)),
 }
-"""Functions that learn a vocabulary from settings, text and tags, which become entries."""
-
-
-def _size(config: VocabularyConfig, text: _LearningText) -> tuple[int, str]:
-    """Return the number of entries to learn, and the flag that sets it."""
-    if text.sides == (_TARGET,):
-        return config.target_vocab_size or config.vocab_size, "--target-vocab-size"
-    return config.vocab_size, "--vocab-size"
+"""Functions that learn a vocabulary."""
 
 
 MIN_OCCURRENCES = 10

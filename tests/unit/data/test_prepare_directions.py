@@ -164,7 +164,8 @@ def test_a_sample_has_shares_by_temperature_at_even_distances(
     sizes: list[int], temperature: float, num_lines: int
 ) -> None:
     corpora = [_Numbered(n, size) for n, size in enumerate(sizes)]
-    text = _LearningText(corpora, (0, 1), "text", [Steps()] * 2, temperature, "none")  # type: ignore[arg-type]
+    config = VocabularyConfig(vocabulary_temperature=temperature)
+    text = _LearningText(corpora, "none", (0, 1), "text", [Steps()] * 2, (), config)  # type: ignore[arg-type]
     counts = Counter(text.sample(num_lines))
     by_lang: dict[str, list[int]] = {
         "en": [counts[f"en {n} {i}"] for n, size in enumerate(sizes) for i in range(size)]
