@@ -29,7 +29,11 @@ VERSION = 1
 _FILE = "candidates.ids"
 _TYPE = "<u4"
 PAIRS_AT_ONCE = 2000
+"""Pairs of a slice, at most."""
+
 COUNTS_AT_ONCE = 20_000_000
+"""Pairs of tokens in memory before they are merged."""
+
 _SPECIAL = (UNK_ID, BOS_ID, EOS_ID)
 
 Ids = NDArray[np.int64]
@@ -53,12 +57,7 @@ class Shortlist:
 
     @staticmethod
     def learn(
-        dataset: Dataset,
-        num_candidates: int,
-        num_frequent: int,
-        max_pairs: int,
-        pairs_at_once: int = PAIRS_AT_ONCE,
-        counts_at_once: int = COUNTS_AT_ONCE,
+        dataset: Dataset, num_candidates: int, num_frequent: int, max_pairs: int
     ) -> "Shortlist":
         """Learn a shortlist by counting an even sample of the training pairs.
 
@@ -67,12 +66,10 @@ class Shortlist:
             num_candidates: K, candidates per source token.
             num_frequent: number of the most frequent target tokens that are always candidates.
             max_pairs: approximate maximum number of pairs to count.
-            pairs_at_once: maximum number of pairs per slice.
-            counts_at_once: pairs of tokens in memory before they are merged.
         """
         sizes = dataset.codec.source.size, dataset.codec.target.size
-        counts = _Counts(*sizes, counts_at_once)
-        for pairs, first, end in _slices(dataset, max_pairs, min(pairs_at_once, max_pairs)):
+        counts = _Counts(*sizes)
+        for pairs, first, end in _slices(dataset, max_pairs, min(PAIRS_AT_ONCE, max_pairs)):
             counts.add(pairs, first, end)
         frequent = np.argsort(-counts.target, kind="stable")[:num_frequent]
         return Shortlist(
@@ -146,8 +143,7 @@ class _Counts:
         source, target: (V,) number of pairs with each token.
     """
 
-    def __init__(self, source_size: int, target_size: int, at_once: int) -> None:
-        self._at_once = at_once
+    def __init__(self, source_size: int, target_size: int) -> None:
         self.source = np.zeros(source_size, np.int64)
         self.target = np.zeros(target_size, np.int64)
         self._keys = np.zeros(0, np.int64)  # source id * target size + target id, sorted
@@ -165,7 +161,7 @@ class _Counts:
         # For each source token, all target tokens of its pair.
         positions = np.repeat(begins - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
         self._new.append(np.repeat(sources, sizes) * len(self.target) + targets[positions])
-        if sum(map(len, self._new)) > self._at_once:
+        if sum(map(len, self._new)) > COUNTS_AT_ONCE:
             self._merge()
 
     def best(self, count: int) -> Ids:

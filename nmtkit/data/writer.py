@@ -25,9 +25,13 @@ from nmtkit.errors import DataError
 from nmtkit.text.codec import TextCodec
 
 MAX_TOKENS = int(np.iinfo(OFFSET_TYPE).max)
+"""Most tokens of one side of a shard."""
 BUFFERED_BYTES_PER_SHARD = 2**19
 MIN_BUFFERED_BYTES, MAX_BUFFERED_BYTES = 2**24, 2**28
-"""Writing the buffer opens the files of all shards, so it grows with them, within bounds."""
+"""Most bytes that stay in memory between two calls.
+
+Writing the buffer opens the files of all shards, so it grows with them, within bounds.
+"""
 
 
 class DatasetWriter:
@@ -39,8 +43,6 @@ class DatasetWriter:
         id_type: str,
         num_shards: int,
         weights: Sequence[float],
-        max_buffered_bytes: int = MAX_BUFFERED_BYTES,
-        max_tokens: int = MAX_TOKENS,
         linked: Collection[str] = (),
     ) -> None:
         """Begin a dataset.
@@ -50,16 +52,13 @@ class DatasetWriter:
             id_type: a name in `ID_TYPES`.
             num_shards: number of shards to write.
             weights: weight of each corpus, see `Contents`.
-            max_buffered_bytes: most bytes that stay in memory between two calls, of many shards.
-            max_tokens: most tokens of one side of a shard.
             linked: which pairs have word alignments, of `TRAIN` and `VALID`.
         """
         self._folder = folder
         self._id_type = id_type
         self._weights = weights
         wanted = max(MIN_BUFFERED_BYTES, num_shards * BUFFERED_BYTES_PER_SHARD)
-        self._max_buffered_bytes = min(wanted, max_buffered_bytes)
-        self._max_tokens = max_tokens
+        self._max_buffered_bytes = min(wanted, MAX_BUFFERED_BYTES)
         self._linked = linked
         self._valid = self._sides(VALID, VALID in linked)
         self._shards = [self._sides(shard_name(n), TRAIN in linked) for n in range(num_shards)]
@@ -120,7 +119,7 @@ class DatasetWriter:
 
     def _sides(self, name: str, has_links: bool) -> list["_SideWriter"]:
         kinds = (*SIDES, LINKS) if has_links else SIDES
-        return [_SideWriter(self._folder / f"{name}.{kind}", self._max_tokens) for kind in kinds]
+        return [_SideWriter(self._folder / f"{name}.{kind}") for kind in kinds]
 
     def _add(self, sides: list["_SideWriter"], pairs: PairIds) -> None:
         parts = filter(None, (pairs.source, pairs.target, pairs.links))
@@ -140,9 +139,8 @@ class _SideWriter:
     Its files are open only during a write, because there may be thousands of shards.
     """
 
-    def __init__(self, stem: Path, max_tokens: int) -> None:
+    def __init__(self, stem: Path) -> None:
         self.num_sequences = 0
-        self._max_tokens = max_tokens
         self._num_tokens = 0
         self._paths = side_paths(stem)
         self._ids = bytearray()
@@ -153,9 +151,9 @@ class _SideWriter:
         ends = self._num_tokens + np.cumsum(sequences.lengths, dtype=np.int64)
         self._num_tokens += len(sequences.ids)
         self.num_sequences += len(sequences.lengths)
-        if self._num_tokens > self._max_tokens:
+        if self._num_tokens > MAX_TOKENS:
             raise DataError(
-                f"{self._paths[0].name}: more than {self._max_tokens} tokens; lower --max-length"
+                f"{self._paths[0].name}: more than {MAX_TOKENS} tokens; lower --max-length"
             )
         before = len(self._ids) + len(self._offsets)
         self._ids += sequences.ids.tobytes()

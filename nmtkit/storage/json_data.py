@@ -41,7 +41,7 @@ class JsonError(ValueError):
         return JsonError(self.problem, f"{outer}{separator}{self.path}")
 
 
-def decode_text(kind: type[Value], data: str | bytes, null_is_inf: bool = False) -> Value:
+def decode_text(kind: type[Value], data: str | bytes) -> Value:
     """Decode a JSON text as `decode` does; JsonError also if it is not JSON."""
     try:
         value = json.loads(data)
@@ -51,7 +51,7 @@ def decode_text(kind: type[Value], data: str | bytes, null_is_inf: bool = False)
         raise JsonError(f"not JSON ({error})") from None
     except ValueError:  # of Python's limit, which advises to raise it
         raise JsonError("not JSON (a number has too many digits)") from None
-    return decode(kind, value, null_is_inf)
+    return decode(kind, value)
 
 
 def decode(kind: type[Value], value: object, null_is_inf: bool = False) -> Value:

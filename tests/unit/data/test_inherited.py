@@ -180,14 +180,6 @@ def test_appended_tokens_are_one_id_each_and_the_others_keep_theirs(
     assert reports[0] == expected
 
 
-def test_a_symbol_for_a_space_stays_text_in_an_extended_vocabulary() -> None:
-    old = Subword.train(LINES, "bpe", 295, "x")
-    extended = old.with_tokens([TAG])
-    for line in ("a\u2581b", f"\u2581 {TAG} \u2581b", f"a {TAG}b \uff3f"):
-        assert extended.decode(extended.encode(line)) == extended.normalize(line)
-        assert extended.normalize(line) == old.normalize(line)
-
-
 def test_languages_may_be_added_to_marian_s_list(tmp_path: Path) -> None:
     recipe = recipe_of(
         tmp_path, model(tmp_path, marian()), whole_tokens=tokens_in(tmp_path, ">>deu<<", ">>fra<<")

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmtkit.data import shortlist
 from nmtkit.data.binary import Dataset
 from nmtkit.data.shortlist import FORMAT, VERSION, Shortlist
 from nmtkit.errors import ConfigError, DamagedError
@@ -45,13 +46,15 @@ def by_hand(
 @pytest.mark.parametrize("at_once", [1, 7, 10_000])
 @pytest.mark.parametrize("max_pairs", [20, 300, 10_000])
 def test_candidates_equal_those_counted_by_hand(
-    max_pairs: int, at_once: int, dataset: Dataset
+    max_pairs: int, at_once: int, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     size, step = min(at_once, max_pairs), math.ceil(300 / max_pairs)
     counted = [index for index in range(300) if index // size % step == 0]
     assert len(counted) < max_pairs + size
     together, sources, targets = by_hand(dataset, counted)
-    learnt = Shortlist.learn(dataset, 3, 4, max_pairs, at_once, counts_at_once=50 * at_once)
+    monkeypatch.setattr(shortlist, "PAIRS_AT_ONCE", at_once)
+    monkeypatch.setattr(shortlist, "COUNTS_AT_ONCE", 50 * at_once)
+    learnt = Shortlist.learn(dataset, 3, 4, max_pairs)
     assert learnt.candidates.shape == (dataset.codec.source.size, 3)
     for source in range(dataset.codec.source.size):
         shares = {

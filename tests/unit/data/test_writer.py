@@ -5,6 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from nmtkit.data import writer as writer_module
 from nmtkit.data.binary import VALID, PairIds, Sequences, Side, id_type_for, shard_name
 from nmtkit.data.writer import DatasetWriter
 from nmtkit.errors import DataError
@@ -29,13 +30,15 @@ def read(folder: Path, stem: str, num_sequences: int, id_type: str) -> list[list
 @given(st.lists(st.tuples(st.integers(0, 2), SEQUENCES), max_size=8), st.integers(0, 60))
 def test_added_ids_can_be_read(
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     added: list[tuple[int, list[list[int]]]],
     max_buffered: int,
 ) -> None:
+    monkeypatch.setattr(writer_module, "MAX_BUFFERED_BYTES", max_buffered)
     for path in tmp_path.iterdir():
         path.unlink()
     names = [shard_name(0), shard_name(1), VALID]
-    writer = DatasetWriter(tmp_path, "uint16", 2, [1.0], max_buffered)
+    writer = DatasetWriter(tmp_path, "uint16", 2, [1.0])
     for part, sequences in added:
         sides = pack(sequences), pack([sequence[::-1] for sequence in sequences])
         if names[part] == VALID:
@@ -76,8 +79,9 @@ def test_files_are_little_endian_and_offsets_begin_at_zero(tmp_path: Path) -> No
     assert (tmp_path / "valid.source.offsets").read_bytes() == b"\0\0\0\0\x02\0\0\0\x03\0\0\0"
 
 
-def test_memory_is_bounded(tmp_path: Path) -> None:
-    writer = DatasetWriter(tmp_path, "uint16", 10, [1.0], max_buffered_bytes=1000)
+def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer_module, "MAX_BUFFERED_BYTES", 1000)
+    writer = DatasetWriter(tmp_path, "uint16", 10, [1.0])
     num_added = 0
     for number in range(60):
         writer.add(number % 10, 0, PairIds(pack([[5] * 10]), pack([[6] * 10])))
@@ -101,8 +105,11 @@ def test_the_fingerprint_depends_only_on_training_ids_and_codec(tmp_path: Path) 
     assert fingerprint("cut", [[5], [2, 6, 2]], [[7, 2]]) != first
 
 
-def test_more_tokens_than_offsets_can_count_is_an_error(tmp_path: Path) -> None:
-    writer = DatasetWriter(tmp_path, "uint16", 1, [1.0], max_tokens=5)
+def test_more_tokens_than_offsets_can_count_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_module, "MAX_TOKENS", 5)
+    writer = DatasetWriter(tmp_path, "uint16", 1, [1.0])
     writer.add(0, 0, PairIds(pack([[5, 2]]), pack([[5, 6, 7, 8, 2]])))
     with refuses(DataError, "train.00000.target.ids 5; --max-length"):
         writer.add(0, 0, PairIds(pack([[2]]), pack([[2]])))
