@@ -115,14 +115,6 @@ def test_an_empty_direction_is_refused(tmp_path: Path) -> None:
         prepared(recipe, tmp_path / "data")
 
 
-def test_a_given_vocabulary_must_have_the_symbols(tmp_path: Path) -> None:
-    recipe = tiny_directions(tmp_path)
-    words = str(write_lines(tmp_path / "words", ["a", "b", "<2de>", "<2en>"]))
-    given = VocabularyConfig(segmentation="words", source_vocabulary=words, target_vocabulary=words)
-    with refuses(ConfigError, "<2nl> vocabulary; entry"):
-        prepared(replace(recipe, vocabulary=given), tmp_path / "data")
-
-
 def test_a_direction_is_trained_further_with_the_codec_of_its_model(tmp_path: Path) -> None:
     recipe = tiny_directions(tmp_path)
     prepared(recipe, tmp_path / "data")

@@ -7,24 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from nmtkit.errors import ConfigError, LostFolderError, ResourceError
+from nmtkit.errors import LostFolderError, ResourceError
 from nmtkit.storage.disk import held, is_at, make_folders, open_plain, remove_all, write_new
-from tests.faults.harness import held_by_another_process
 from tests.folders import PLANTED, contents, names_in, planted
 from tests.messages import refuses
-
-
-def test_a_lock_keeps_others_out_and_is_gone_when_its_holder_ends(tmp_path: Path) -> None:
-    lock = tmp_path / "lock"
-    with (
-        held_by_another_process(held(lock, tmp_path)) as process,
-        refuses(ConfigError, f"process {process}"),
-        held(lock, tmp_path),
-    ):
-        pytest.fail("two hold the lock")
-    with held(lock, tmp_path):
-        assert names_in(tmp_path) == ["lock"]
-    assert names_in(tmp_path) == []
 
 
 def test_a_lock_file_deleted_by_its_holder_is_created_again(

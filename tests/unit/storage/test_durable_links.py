@@ -1,5 +1,6 @@
 """Nothing is written through a link or into a pipe that somebody else put there."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -61,33 +62,21 @@ def test_a_file_replaces_nothing_but_files(kind: str, ours: Path) -> None:
     assert names_in(ours) == ["file"]
 
 
-@pytest.mark.parametrize("kind", PLANTED)
-def test_a_lock_that_is_not_a_plain_file_is_refused(kind: str, ours: Path) -> None:
-    with (
-        planted(kind, ours / ".lock"),
-        refuses(ResourceError, "ours/.lock; cp mv"),
-        locked(ours),
-    ):
-        pytest.fail("the lock is held")
+LOCKS_AND_LOGS: dict[str, Callable[[Path], object]] = {
+    ".lock": lambda ours: locked(ours).__enter__(),
+    ".made.nmtkit-lock": lambda ours: write_folder(ours / "made", "new"),
+    "log": lambda ours: open_log(ours / "log"),
+}
 
 
 @pytest.mark.parametrize("kind", PLANTED)
-def test_a_lock_of_a_folder_that_is_not_a_plain_file_is_refused(kind: str, ours: Path) -> None:
-    with (
-        planted(kind, ours / ".made.nmtkit-lock"),
-        refuses(ResourceError, ".made.nmtkit-lock; cp mv"),
-    ):
-        write_folder(ours / "made", "new")
-    assert names_in(ours) == [".made.nmtkit-lock"]
-
-
-@pytest.mark.parametrize("kind", PLANTED)
-def test_a_log_that_is_not_a_plain_file_is_refused(kind: str, ours: Path) -> None:
-    with (
-        planted(kind, ours / "log"),
-        refuses(ResourceError, "ours/log; cp mv"),
-    ):
-        open_log(ours / "log")
+@pytest.mark.parametrize("name", LOCKS_AND_LOGS)
+def test_a_lock_or_log_that_is_not_a_plain_file_is_refused(
+    name: str, kind: str, ours: Path
+) -> None:
+    with planted(kind, ours / name), refuses(ResourceError, f"ours/{name}; cp mv"):
+        LOCKS_AND_LOGS[name](ours)
+    assert names_in(ours) == [name]
 
 
 def test_a_log_grows_behind_a_link_to_its_folder(ours: Path, tmp_path: Path) -> None:
