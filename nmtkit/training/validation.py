@@ -44,7 +44,7 @@ from nmtkit.decoding.formats import pharaoh
 from nmtkit.decoding.translator import BATCH_SIZES, Translator
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.evaluation.metric import Metric, Statistics
-from nmtkit.evaluation.metrics import EXTRAS, count_corpus, is_installed, make_metrics
+from nmtkit.evaluation.metrics import count_corpus, make_metrics, missing_extra
 from nmtkit.progress.records import Sample, ValidationProgress, ValidationRecord
 from nmtkit.text.characters import SUBWORD_MARK, join_subwords
 from nmtkit.text.codec import TextCodec, languages_of
@@ -203,11 +203,11 @@ def make_validation_metrics(
         pair = "-".join(map(base_language, languages_of(one))) if one else codec.language_pair
         made = MetricsConfig(language_pair=pair)
         tokenizer = tokenizer_of(made)
-        if "bleu" in names and not is_installed(tokenizer):
+        if "bleu" in names and (extra := missing_extra(tokenizer)):
             report(
                 f"BLEU of validations {f'in {one} ' * bool(one)}is by character, as the packages "
                 f"of the tokenizer {tokenizer} are not installed; run "
-                f"`pip install 'nmtkit[{EXTRAS[tokenizer].name}]'`"
+                f"`pip install 'nmtkit[{extra}]'`"
             )
             made = replace(made, tokenize="char")
         for name in names:

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from html import escape
+from itertools import takewhile
 from typing import Any
 
 from nmtkit.evaluation.breakdown import MIN_DIFFERENCE
@@ -49,14 +50,11 @@ def short_names(names: Sequence[str]) -> list[str]:
 
 def _without_common_start(parts: list[list[str]], only_folders: bool = False) -> list[list[str]]:
     """Drop the parts with which all lists begin; each list keeps at least one."""
-    most = min(map(len, parts)) - 1
-    count = 0
-    while count < most and len({one[count] for one in parts}) == 1:
-        count += 1
-    if only_folders:
-        first = parts[0][:count]
-        count = len(first) - first[::-1].index("/") if "/" in first else 0
-    return [one[count:] for one in parts]
+    places = zip(*(one[:-1] for one in parts), strict=False)
+    common = [one[0] for one in takewhile(lambda one: len({*one}) == 1, places)]
+    while only_folders and common and common[-1] != "/":
+        common.pop()
+    return [one[len(common) :] for one in parts]
 
 
 def _has_letter(parts: list[str]) -> bool:
