@@ -4,11 +4,9 @@ Two runs are compared by the lines that training stores of their best validation
 Source: Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation".
 """
 
-import math
 from collections.abc import Sequence
 
 from nmtkit.config.metrics import METRICS, NLL, MetricsConfig, base_metric, label_of
-from nmtkit.evaluation.metric import Metric, Statistics
 from nmtkit.evaluation.metrics import make_metrics
 from nmtkit.evaluation.significance import paired_bootstrap
 from nmtkit.reporting.run_tables import comparable_by, is_finished, obstacles
@@ -66,7 +64,7 @@ def _test(metric: str, first: Run, second: Run) -> tuple[bool, str]:
         metric=base_metric(metric), tokenize="none", language_pair=first.languages or ""
     )
     made = make_metrics(config)[0]
-    lines = {run.name: _lines(metric, made, run) for run in (first, second)}
+    lines = {run.name: run.statistics(metric) or [] for run in (first, second)}
     if missing := [name for name, one in lines.items() if not one]:
         return (
             False,
@@ -78,15 +76,6 @@ def _test(metric: str, first: Run, second: Run) -> tuple[bool, str]:
         f"which {'is more than' if is_proven else 'may be'} chance (p = {p_value:.4f}, paired "
         f"bootstrap of {NUM_RESAMPLES:,} resamples)"
     )
-
-
-def _lines(metric: str, made: Metric, run: Run) -> Statistics:
-    """Return the stored lines of the best validation by a metric, if their sums give its score."""
-    lines, best = run.statistics(metric), run.best(metric)
-    if lines is None or best is None:
-        return []
-    score = made.score_sums([math.fsum(column) for column in zip(*lines, strict=True)])
-    return lines if math.isclose(score, best.scores[metric], abs_tol=1e-9) else []
 
 
 def _progress(run: Run) -> str:
