@@ -6,6 +6,7 @@ other script, whatever its texts contain. It is also well-formed XML.
 
 import base64
 import hashlib
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from typing import Any
 
 from nmtkit.errors import ConfigError
 from nmtkit.reporting.svg import Plot, draw, xml_text
@@ -29,32 +31,38 @@ def package_file(package: str, name: str) -> str:
     return (files(package) / name).read_text("utf-8")
 
 
-def document(title: str, origin: str, style: str, script: str, body: str) -> str:
+def document(
+    title: str,
+    origin: str,
+    package: str,
+    names: Sequence[str],
+    parts: Mapping[str, str],
+    style: str = "",
+) -> str:
     """Return a page.
 
     Args:
         title, origin: plain text, above the body.
-        style: the rules that only this page has.
-        script: its script.
-        body: its elements.
+        package: the package of the page.
+        names: files of the package, or of this one if it lacks them: the template of the body, and
+            styles and scripts in order of dependency.
+        parts: markup, by its names in the template.
+        style: further rules, before those of the files.
     """
-    all_style = package_file(__package__, "base.css") + style
+    texts = {".html": "", ".css": package_file(__package__, "base.css") + style, ".js": ""}
+    for name in names:
+        is_own = (files(package) / name).is_file()
+        texts[Path(name).suffix] += package_file(package if is_own else __package__, name)
     # XML would read the script as markup, and HTML reads the marks around it as comments.
-    marked_script = f"//<![CDATA[\n{script}//]]>"
-    parts = {
-        "policy": policy(all_style, marked_script),
-        "title": xml_text(title),
-        "origin": xml_text(origin),
-        "style": all_style,
-        "body": body,
-        "script": marked_script,
-    }
-    return filled(__package__, "page.html", parts)
-
-
-def filled(package: str, name: str, parts: Mapping[str, str]) -> str:
-    """Return a template of a package with its parts, which are markup."""
-    return Template(package_file(package, name)).substitute(parts)
+    script = f"//<![CDATA[\n{texts['.js']}//]]>"
+    return Template(package_file(__package__, "page.html")).substitute(
+        policy=policy(texts[".css"], script),
+        title=xml_text(title),
+        origin=xml_text(origin),
+        style=texts[".css"],
+        body=Template(texts[".html"]).substitute(parts),
+        script=script,
+    )
 
 
 def policy(style: str, script: str) -> str:
@@ -62,13 +70,14 @@ def policy(style: str, script: str) -> str:
     return f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}"
 
 
-def embedded(data: str) -> str:
-    """Return JSON as the content of a script element, in HTML and in XML.
+def embedded(value: Any) -> str:
+    """Return a value as JSON, as the content of a script element in HTML and in XML.
 
     Markup, separators of lines, and characters that XML cannot hold are escaped, as JSON permits
     within strings, where alone they occur.
     """
-    return _NOT_IN_SCRIPTS.sub(lambda match: f"\\u{ord(match[0]):04x}", data)
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _NOT_IN_SCRIPTS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def check_is_free(path: Path, overwrite: bool) -> None:
@@ -206,9 +215,8 @@ def page(
         "figures": "\n".join(map(_figure, figures)),
         "details": "\n".join(map(_section, details)),
     }
-    style = "".join(package_file(__package__, name) for name in ("report.css", "plot.css"))
-    script = package_file(__package__, "report.js")
-    return document(title, origin, style, script, filled(__package__, "report.html", parts))
+    names = ("report.html", "report.css", "plot.css", "report.js")
+    return document(title, origin, __package__, names, parts)
 
 
 def _figure(figure: Figure) -> str:

@@ -3,7 +3,6 @@
 The page is of page.html, page.css and the scripts of this folder.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -21,7 +20,7 @@ from nmtkit.reporting.attention.sentences import (
     packed,
     read_pairs,
 )
-from nmtkit.reporting.page import document, embedded, filled, package_file
+from nmtkit.reporting.page import document, embedded
 from nmtkit.runtime.devices import set_up
 from nmtkit.storage.model_folder import load_model
 from nmtkit.units import counted
@@ -119,8 +118,7 @@ def _no_such_sentence(wanted: int, num_lines: int) -> ConfigError:
     )
 
 
-_SCRIPTS = ("weights.js", "drawing.js", "page.js")
-"""In order of dependency."""
+_FILES = ("page.html", "page.css", "controls.js", "weights.js", "drawing.js", "page.js")
 
 
 def page(title: str, first_view: Mapping[str, str], sentences: Sequence[Sentence]) -> str:
@@ -132,13 +130,13 @@ def page(title: str, first_view: Mapping[str, str], sentences: Sequence[Sentence
         sentences: the sentences.
     """
     data = {"selection": first_view, "sentences": [*map(_with_drawings, sentences)]}
-    own = "".join(package_file(__package__, name) for name in _SCRIPTS)
     return document(
         f"Attention of {title}",
         f"nmtkit {__version__}",
-        color_variables() + package_file(__package__, "page.css"),
-        package_file("nmtkit.reporting", "controls.js") + own,
-        filled(__package__, "page.html", {"data": embedded(json.dumps(data, ensure_ascii=False))}),
+        __package__,
+        _FILES,
+        {"data": embedded(data)},
+        color_variables(),
     )
 
 

@@ -4,7 +4,6 @@ It has a table of all scores, plots and tables by sentence length and word frequ
 of its script: texts once, scores as lists of numbers.
 """
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from html import escape
@@ -17,8 +16,6 @@ from nmtkit.evaluation.metric import Score
 from nmtkit.reporting.page import (
     document,
     embedded,
-    filled,
-    package_file,
     table_element,
 )
 from nmtkit.reporting.scores import Breakdown, breakdowns
@@ -241,18 +238,16 @@ def _strip(score: Score, axis: Axis) -> str:
     )
 
 
-_SCRIPTS = ("words.js", "state.js", "ngrams.js", "sentences.js", "page.js")
-"""In order of dependency."""
+_FILES = (
+    *("page.html", "plot.css", "page.css", "report.js", "controls.js"),
+    *("words.js", "state.js", "ngrams.js", "sentences.js", "page.js"),
+)
 
 
 def page(comparison: Comparison) -> str:
     """Return the page of a comparison."""
     texts = comparison.texts
     labels = short_names([system.name for system in texts.systems])
-    plot_style, *scripts = (
-        package_file("nmtkit.reporting", name) for name in ("plot.css", "report.js", "controls.js")
-    )
-    script = "".join([*scripts, *map(_file, _SCRIPTS)])
     num_lines = len(texts.references[0].lines)
     evaluation = comparison.evaluation
     signatures = [f"{scores[0].name}: {scores[0].signature}" for scores in evaluation.scores]
@@ -266,16 +261,14 @@ def page(comparison: Comparison) -> str:
         "counted": xml_text(_last(comparison.counted_text)),
         "files": _files(comparison, labels),
         "signatures": "".join(f"<li>{xml_text(one)}</li>" for one in signatures),
-        "data": embedded(
-            json.dumps(page_data(comparison, labels), ensure_ascii=False, separators=(",", ":"))
-        ),
+        "data": embedded(page_data(comparison, labels)),
     }
     return document(
         f"{counted(len(labels), 'systems')} on {_last(texts.references[0].name)}",
         f"{counted(num_lines, 'sentences')} \u00b7 nmtkit {__version__}",
-        plot_style + _file("page.css"),
-        script,
-        filled(__package__, "page.html", parts),
+        __package__,
+        _FILES,
+        parts,
     )
 
 
@@ -301,7 +294,3 @@ def _files(comparison: Comparison, labels: Sequence[str]) -> str:
 
 def _last(name: str) -> str:
     return visible_text(name).rpartition("/")[2]
-
-
-def _file(name: str) -> str:
-    return package_file(__package__, name)
