@@ -55,9 +55,7 @@ class WorkReporter:
             terminal: standard error, for live lines; None = plain lines.
             clock: returns the time in seconds, from any origin.
         """
-        self.message = message
-        self._terminal = terminal
-        self._clock = clock
+        self.message, self.terminal, self.clock = message, terminal, clock
 
     def counting(
         self, verb: str, units: str, total: int | None = None, done: int = 0
@@ -70,8 +68,8 @@ class WorkReporter:
             total: the number at the end; None = unknown.
             done: the number that an earlier process has finished.
         """
-        live = _LiveLine(self._terminal, total) if self._terminal else None
-        return Counting((verb, units, total, done), self.message, live, self._clock)
+        live = _LiveLine(self.terminal, total) if self.terminal else None
+        return Counting(self, (verb, units, total, done), live)
 
     @contextmanager
     def track(
@@ -93,16 +91,13 @@ class Counting:
 
     def __init__(
         self,
+        reporter: WorkReporter,
         what: tuple[str, str, int | None, int],
-        message: Callable[[str], None],
         live: "_LiveLine | None",
-        clock: Callable[[], float],
     ) -> None:
+        self._reporter, self._live = reporter, live
         self._verb, self._units, self._total, self._num_before = what
-        self._message = message
-        self._live = live
-        self._clock = clock
-        self._begin = clock()
+        self._begin = reporter.clock()
         self._due = self._begin + (0 if live else FIRST_REPORT_S)
         self._seconds = 0.0
         self._number = self._num_reported = self._num_before
@@ -117,7 +112,7 @@ class Counting:
         """
         self._number += number
         self._num_tokens += num_tokens
-        now = self._clock()
+        now = self._reporter.clock()
         self._seconds = now - self._begin
         if not number or now < self._due:
             return
@@ -154,7 +149,7 @@ class Counting:
 
     def _report(self) -> None:
         self._num_reported = self._number
-        self._message(self._text())
+        self._reporter.message(self._text())
 
     def _text(self) -> str:
         """Return the number, and after a second also the speed and the remaining time."""
