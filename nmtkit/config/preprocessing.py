@@ -18,8 +18,8 @@ LARGEST_VOCABULARY = 10_000_000
 MOST_MARKS = 1000
 """Tags per line, far above those of any text."""
 
-LONGEST_LINKED = 65_000
-"""The longest sequence with links, whose places and a tag take 16 bits."""
+LONGEST_SEQUENCE = 65_000
+"""Places of links, and a tag, take 16 bits."""
 
 SENTENCEPIECE = "sentencepiece"
 AUTO = "auto"
@@ -269,7 +269,11 @@ class FilterConfig:
     """Filters of training pairs; dropped pairs are counted by reason."""
 
     max_length: int = common(
-        250, "Drop pairs with a longer side; the end symbol counts.", unit="tokens", minimum=2
+        250,
+        "Drop pairs with a longer side; the end symbol counts.",
+        unit="tokens",
+        minimum=2,
+        maximum=LONGEST_SEQUENCE,
     )
     max_ratio: float = setting(
         0.0, "Drop pairs whose lengths differ by more than this factor; 0 = keep all.", minimum=1

@@ -5,14 +5,12 @@ from collections.abc import Collection, Iterator
 from nmtkit.config.preprocessing import (
     AUTO,
     LEARNING_SETTINGS,
-    LONGEST_LINKED,
     SEGMENTATIONS,
     SENTENCEPIECE,
     CorpusConfig,
     TextEntry,
     VocabularyConfig,
     directions_of,
-    has_alignments,
     is_shared,
     segmentations,
     split_direction,
@@ -53,12 +51,6 @@ def _files_of_texts(recipe: PreprocessRecipe) -> Iterator[Problem]:
                 f"{name}: {len(given)} files for {num_texts} texts; give one for each --train, in "
                 "the same order",
             )
-    max_length = recipe.filters.max_length
-    if has_alignments(corpus) and max_length > LONGEST_LINKED:
-        yield Problem(
-            ("max_length", "alignments", "valid_alignments"),
-            f"max_length ({max_length}): with alignments it is at most {LONGEST_LINKED}",
-        )
 
 
 def _corpus(config: CorpusConfig) -> Iterator[Problem]:
@@ -81,17 +73,12 @@ def _corpus(config: CorpusConfig) -> Iterator[Problem]:
             )
     for entry in config.tag:
         prefix, tag = split_tag(entry)
-        if prefix not in names or not tag or tag.split() != [tag]:
+        if prefix not in names or tag.split() != [tag] or tag in SPECIAL_WORDS:
             yield Problem(
                 ("tag",),
                 f"tag ({entry!r}) must be PREFIX=TAG, with the prefix of a text as --train or "
-                "--valid has it, and a tag without white space, such as bt=<bt>",
-            )
-        elif tag in SPECIAL_WORDS:
-            yield Problem(
-                ("tag",),
-                f"tag ({entry!r}): {tag} is a special symbol of every vocabulary; choose another "
-                "tag, such as <bt>",
+                "--valid has it, and a tag without white space, other than special symbols, such "
+                "as bt=<bt>",
             )
 
 
@@ -147,10 +134,8 @@ def _one_vocabulary(recipe: PreprocessRecipe, vocabulary: VocabularyConfig) -> I
         )
     when = "with directions: Moses' rules are of one language"
     yield from without_effect(recipe, ("tokenizer",), when)
-    if recipe.corpus.valid_alignments:
-        yield Problem(
-            ("valid_alignments",), "valid_alignments are of one direction; leave them out"
-        )
+    when = "with directions: they are of one"
+    yield from without_effect(recipe, ("valid_alignments",), when)
 
 
 def _vocabulary(recipe: PreprocessRecipe) -> Iterator[Problem]:

@@ -81,6 +81,37 @@ def without_effect(
             )
 
 
+def excluded(recipe: Recipe, names: Collection[str], other: str, reason: str) -> Iterator[Problem]:
+    """Yield a problem for each of the named settings that another one does not permit."""
+    fields, values = fields_of(type(recipe)), values_of(recipe)
+    for name in names:
+        if values[name] != fields[name].default:
+            yield Problem(
+                (name, other),
+                f"{name} ({values[name]}) {reason}; leave out {fields[name].flag} or "
+                f"{fields[other].flag}",
+            )
+
+
+def at_most(name: str, number: float, limit: str, most: float) -> Iterator[Problem]:
+    """Yield a problem if a setting is above another one, its limit."""
+    if number > most:
+        yield Problem(
+            (name, limit),
+            f"{name} ({number}) must be at most {limit} ({most}); change it, or "
+            f"--{limit.replace('_', '-')}",
+        )
+
+
+def unknown_names(
+    what: str, names: Iterable[str], known: Collection[str], *keys: str
+) -> Iterator[Problem]:
+    """Yield a problem of the settings `keys` for each name that is not a known one."""
+    for name in names:
+        if name not in known:
+            yield Problem(keys, f"no {what} {shown(name)}; {suggestion(name, known, what)}")
+
+
 def declared_effects(recipe: Recipe) -> Iterator[Problem]:
     """Yield a problem for each setting without effect by its `Setting.only_with`."""
     fields, values = fields_of(type(recipe)), values_of(recipe)

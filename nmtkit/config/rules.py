@@ -17,11 +17,14 @@ from nmtkit.config.metrics import (
 from nmtkit.config.preprocessing_rules import preprocessing_problems
 from nmtkit.config.problems import (
     Problem,
+    at_most,
     declared_effects,
+    excluded,
     named_twice,
     placed,
     shown,
     suggestion,
+    unknown_names,
     without_effect,
 )
 from nmtkit.config.rerank import FEATURES, FeatureSpec, feature_specs
@@ -36,8 +39,8 @@ from nmtkit.config.schema import (
     TrainRecipe,
     TranslateRecipe,
 )
-from nmtkit.config.training_rules import training_problems, unknown_metrics
-from nmtkit.config.translation import PLACEHOLDERS, ConstraintsConfig
+from nmtkit.config.training_rules import training_problems
+from nmtkit.config.translation import PLACEHOLDERS
 
 _PROGRAM_NAME = re.compile(r"[A-Za-z][\w.+-]*", re.ASCII)
 _REQUIRED_BY_METRICS = {
@@ -84,58 +87,32 @@ UNRATED = (
 
 def _translation(recipe: TranslateRecipe) -> Iterator[Problem]:
     output, search = recipe.output, recipe.search
-    if not recipe.sampling.sample and output.n_best > search.beam:
-        yield Problem(
-            ("n_best", "beam"),
-            f"n_best ({output.n_best}) must be at most beam ({search.beam}); give a larger --beam",
-        )
+    if not recipe.sampling.sample:
+        yield from at_most("n_best", output.n_best, "beam", search.beam)
     fewest, most = recipe.constraints.min_length_offset, recipe.constraints.max_output_length
-    if 0 < most < fewest:
-        yield Problem(
-            ("min_length_offset", "max_output_length"),
-            f"min_length_offset ({fewest}) is above max_output_length ({most}), so no length is "
-            "permitted; change one of them",
-        )
-    if output.token_scores and recipe.translation.shortlist:
-        yield Problem(
-            ("token_scores", "shortlist"),
-            "token_scores (True) need scores of the whole vocabulary, and a shortlist restricts "
-            "them to its candidates; leave out --token-scores or --shortlist",
-        )
+    if most:
+        yield from at_most("min_length_offset", fewest, "max_output_length", most)
+    if recipe.translation.shortlist:
+        reason = "need scores of the whole vocabulary, and a shortlist restricts them"
+        yield from excluded(recipe, ("token_scores",), "shortlist", reason)
     if output.quality:
-        constraints, usual = vars(recipe.constraints), vars(ConstraintsConfig())
-        for name in UNRATED:
-            if constraints[name] != usual[name]:
-                yield Problem(
-                    (name, "quality"),
-                    f"{name} ({constraints[name]!r}) changes translations, and `nmtkit calibrate` "
-                    f"rates those of a free search; leave out --{name.replace('_', '-')} or "
-                    "--quality",
-                )
+        reason = "changes translations, and `nmtkit calibrate` rates those of a free search"
+        yield from excluded(recipe, UNRATED, "quality", reason)
     yield from _spans(recipe)
     yield from _search(recipe, search)
 
 
 def _spans(recipe: TranslateRecipe) -> Iterator[Problem]:
     spans = recipe.constraints
-    for name in spans.placeholder_kinds:
-        if name not in PLACEHOLDERS:
-            yield Problem(
-                ("placeholders",),
-                f"placeholders ({spans.placeholders!r}): no kind {name!r}; "
-                f"{suggestion(name, PLACEHOLDERS)}",
-            )
+    kinds = spans.placeholder_kinds
+    yield from unknown_names("kind of placeholders", kinds, PLACEHOLDERS, "placeholders")
     if not spans.glossary and recipe.output.input_format != "json":  # which may name terms
         names = "glossary_case", "glossary_mode"
         yield from without_effect(recipe, names, "without --glossary", "glossary")
     if recipe.sampling.sample:
-        for name in ("placeholders", "placeholder_pattern", "glossary"):
-            if getattr(spans, name):
-                yield Problem(
-                    (name, "sample"),
-                    f"{name} ({getattr(spans, name)}) is for beam search, which can demand words; "
-                    f"leave out --{name.replace('_', '-')} or --sample",
-                )
+        demanding = "placeholders", "placeholder_pattern", "glossary"
+        reason = "is for beam search, which can demand words"
+        yield from excluded(recipe, demanding, "sample", reason)
 
 
 def _search(recipe: Recipe, search: SearchConfig) -> Iterator[Problem]:
@@ -159,7 +136,7 @@ def _attention(recipe: AttentionRecipe) -> Iterator[Problem]:
 
 def _metrics(recipe: ScoreRecipe) -> Iterator[Problem]:
     names = metric_names(recipe.metrics.metric)
-    unknown = [*unknown_metrics(names, METRICS, "metric")]
+    unknown = [*unknown_names("metric", names, METRICS, "metric")]
     yield from unknown
     yield from metric_command_problems(recipe.metrics.metric_command)
     if not (names or recipe.metrics.metric_command):
@@ -213,11 +190,8 @@ def _languages(metrics: TuningConfig, test_set: str) -> Iterator[Problem]:
 
 def _significance(recipe: ScoreRecipe) -> Iterator[Problem]:
     wanted = recipe.significance
-    if wanted.paired_bs and wanted.paired_ar:
-        yield Problem(
-            ("paired_bs", "paired_ar"),
-            "paired_bs and paired_ar exclude each other; give one of them",
-        )
+    if wanted.paired_ar:
+        yield from excluded(recipe, ("paired_bs",), "paired_ar", "excludes --paired-ar")
     if not (wanted.confidence or wanted.paired_bs):
         when = "without --confidence or --paired-bs"
         yield from without_effect(recipe, ("resamples",), when)

@@ -4,7 +4,7 @@ nmtkit/training/optimizer.py freezes the parts; `MODIFIERS` in nmtkit/text/noise
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
@@ -17,7 +17,14 @@ from nmtkit.config.metrics import (
     metric_names,
     not_validated,
 )
-from nmtkit.config.problems import Problem, named_twice, shown, suggestion, without_effect
+from nmtkit.config.problems import (
+    Problem,
+    at_most,
+    named_twice,
+    shown,
+    unknown_names,
+    without_effect,
+)
 from nmtkit.config.schema import SEARCH_SETTINGS, TrainRecipe
 from nmtkit.config.training import (
     POSITIONS,
@@ -66,13 +73,6 @@ def training_problems(recipe: TrainRecipe) -> Iterator[Problem]:
     if not recipe.validation.validate_every or recipe.validation.validate_metrics == NONE:
         when = "in training that does not translate the validation set"
         yield from without_effect(recipe, (*SEARCH_SETTINGS, "validate_samples"), when)
-
-
-def unknown_metrics(names: Iterable[str], known: Collection[str], *keys: str) -> Iterator[Problem]:
-    """Yield a problem of the settings `keys` for each name that is no metric's."""
-    for name in names:
-        if name not in known:
-            yield Problem(keys, f"no metric {name!r}; {suggestion(name, known, 'metric')}")
 
 
 def is_part_of(name: str, parts: tuple[str, ...]) -> bool:
@@ -127,18 +127,9 @@ def _guided_alignment(recipe: TrainRecipe) -> Iterator[Problem]:
     model = recipe.model
     if not recipe.training.guided_alignment_weight:
         return
-    if model.alignment_layer > model.decoder_layers:
-        yield Problem(
-            ("alignment_layer", "decoder_layers"),
-            f"alignment_layer ({model.alignment_layer}): the decoder has {model.decoder_layers} "
-            "layers; give one of them",
-        )
-    if model.alignment_head > model.heads:
-        yield Problem(
-            ("alignment_head", "heads"),
-            f"alignment_head ({model.alignment_head}): a layer has {model.heads} heads; give one "
-            "of them",
-        )
+    layers = model.decoder_layers
+    yield from at_most("alignment_layer", model.alignment_layer, "decoder_layers", layers)
+    yield from at_most("alignment_head", model.alignment_head, "heads", model.heads)
 
 
 def _schedule(recipe: TrainRecipe) -> Iterator[Problem]:
@@ -197,7 +188,7 @@ def _validated_metrics(recipe: TrainRecipe) -> Iterator[Problem]:
     text, best = validation.validate_metrics, base_metric(validation.best_metric)
     names = [] if text in (AUTO, NONE) else metric_names(text)
     keys = ("validate_metrics", "best_metric")
-    yield from unknown_metrics(names, METRICS, *keys)
+    yield from unknown_names("metric", names, METRICS, *keys)
     with_source = [
         name for name in (*names, best) if name in METRICS and METRICS[name].needs_source
     ]
@@ -209,7 +200,7 @@ def _validated_metrics(recipe: TrainRecipe) -> Iterator[Problem]:
         )
     if names and not validation.validate_every:
         yield from without_effect(recipe, ("validate_metrics",), "without --validate-every")
-    yield from unknown_metrics([best], [NLL, *METRICS], *keys[::-1])
+    yield from unknown_names("metric", [best], [NLL, *METRICS], *keys[::-1])
     if best not in METRICS or with_source:
         return
     if not validation.validate_every:
@@ -226,8 +217,7 @@ def _freezing(training: TrainingConfig, model: ModelConfig) -> Iterator[Problem]
             continue
         if _LAYERS.fullmatch(part) is None:
             known = [*PARTS, "encoder.1", "encoder.1-3", "decoder.1", "decoder.1-3"]
-            text = f"no part {part!r}; {suggestion(part, known)}"
-            yield Problem(("freeze",), text)
+            yield from unknown_names("part", [part], known, "freeze")
             continue
         stack, first, last = _layers(part)
         if not 1 <= first <= last <= num_layers[stack]:
@@ -251,8 +241,7 @@ def _drawn(setting: str, text: str, what: str, names: Sequence[str]) -> Iterator
     for entry in entries:
         name, number = _named(entry)
         if number and name not in names:
-            problem = f"{setting}: no {what} {shown(name)}; {suggestion(name, names)}"
-            yield Problem((setting,), problem)
+            yield from unknown_names(what, [name], names, setting)
         elif not _is_probability(number):
             yield Problem(
                 (setting,),

@@ -36,7 +36,7 @@ from tests.messages import refuses
             )
         ),
         ({"prm": "new.prm"}, "prm new.prm; metrics.prm"),
-        ({"paired_bs": True, "paired_ar": True}, "paired_bs paired_ar; significance.paired_bs"),
+        ({"paired_bs": True, "paired_ar": True}, "paired_bs --paired-ar; significance.paired_bs"),
         ({"paired_bs": True, "confidence": True}, "confidence True --paired-bs"),
         ({"trials": 5}, "trials 5 --paired-ar"),
         ({"resamples": 5, "paired_ar": True}, "resamples 5 --confidence --paired-bs"),

@@ -157,7 +157,6 @@ def test_each_training_text_has_its_file_of_links(tmp_path: Path) -> None:
     for settings, text in (
         ({"alignments": ("links",)}, "alignments: 1 files for 2 texts"),
         ({"alignment_text": ("a", "b")}, "has no effect without --alignments"),
-        ({"alignments": ("a", "b"), "max_length": 70_000}, "at most 65000"),
     ):
         _, problems = check_recipe(PreprocessRecipe, {**given, **settings}, [])  # type: ignore[dict-item]
         assert [text in problem.text for problem in problems] == [True]
