@@ -212,17 +212,13 @@ def _scored_by_command(
     num_lines = len(texts.references[0].lines)
     sources = texts.source.lines if texts.source else [""] * num_lines
     references = [*zip(*(one.lines for one in texts.references), strict=True)]
-    scored = []
     for system in texts.systems:
-        if system.name in known:
-            scored.append(known[system.name])
-            continue
-        segments = [*map(Segment, sources, system.lines, references)]
-        with system.named_in_errors():
-            scores = run_metric_command(name, command, segments, on_score)
-        known[system.name] = replace(system, lines=[repr(score) for score in scores])
-        scored.append(known[system.name])
-    return replace(texts, systems=scored)
+        if system.name not in known:
+            segments = [*map(Segment, sources, system.lines, references)]
+            with system.named_in_errors():
+                scores = run_metric_command(name, command, segments, on_score)
+            known[system.name] = replace(system, lines=[repr(score) for score in scores])
+    return replace(texts, systems=[known[system.name] for system in texts.systems])
 
 
 Maker = Callable[[MetricInfo, MetricsConfig], list[Metric]]
