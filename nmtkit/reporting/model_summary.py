@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nmtkit.config.schema import PreprocessRecipe, TrainRecipe, fields_of
+from nmtkit.config.problems import raise_problems
+from nmtkit.config.schema import PreprocessRecipe, TrainRecipe
 from nmtkit.config.training import ModelConfig
-from nmtkit.errors import ConfigError
+from nmtkit.config.validate import check_values
 from nmtkit.model.cost import (
     BACKWARD_AND_FORWARD,
     BFLOAT16_BYTES,
@@ -181,14 +182,8 @@ def summarize_model(recipe: TrainRecipe, vocab_size: int) -> ModelSummary:
     Raises:
         ConfigError: `vocab_size` is out of range.
     """
-    setting = fields_of(PreprocessRecipe)["vocab_size"]
-    smallest, largest = setting.minimum, setting.maximum
-    assert largest is not None, "vocab_size has a maximum"
-    if not smallest <= vocab_size <= largest:
-        raise ConfigError(
-            f"--vocab-size ({vocab_size}) must be a whole number from {smallest} to "
-            f"{largest:,}; the paper has 37000 for English-German"
-        )
+    _, problems = check_values(PreprocessRecipe, {"vocab_size": vocab_size})
+    raise_problems(problems)
     model = recipe.model
     length = SENTENCE_TOKENS
     parameters = count_parameters(model, vocab_size, vocab_size, is_shared=True)

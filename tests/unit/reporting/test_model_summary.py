@@ -81,7 +81,7 @@ def test_the_largest_update_is_rounded_to_two_digits() -> None:
 
 @pytest.mark.parametrize("vocab_size", [-1, 0, 7, 10_000_001])
 def test_an_impossible_vocabulary_size_is_refused(vocab_size: int) -> None:
-    with refuses(ConfigError, f"--vocab-size {vocab_size} 8 10,000,000; 37000"):
+    with refuses(ConfigError, f"vocab_size {vocab_size} 8 10000000 vocabulary.vocab_size"):
         of_preset("base", vocab_size)
 
 
