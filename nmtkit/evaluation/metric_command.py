@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from nmtkit.errors import ConfigError, DataError, NmtkitError, ProgramError, ResourceError
@@ -48,19 +47,8 @@ It may have to end others, as in a container or on another machine.
 _POLL_S = 0.02
 
 
-@dataclass(frozen=True)
-class Segment:
-    """A translation to score.
-
-    Attributes:
-        source: the source text; "" = unknown.
-        translation: the translation.
-        references: any number of references.
-    """
-
-    source: str
-    translation: str
-    references: tuple[str, ...]
+Segment = Sequence[str]
+"""A source text ("" = unknown), its translation, and at least one reference ("" = none)."""
 
 
 def run_metric_command(
@@ -126,8 +114,7 @@ def _temporary_file(name: str, segments: Sequence[Segment]) -> BinaryIO:
 
 
 def _line(segment: Segment) -> str:
-    texts = (segment.source, segment.translation, *(segment.references or ("",)))
-    return "\t".join(one_line(text).replace("\t", " ") for text in texts) + "\n"
+    return "\t".join(one_line(text).replace("\t", " ") for text in segment) + "\n"
 
 
 def _run(

@@ -28,7 +28,7 @@ from nmtkit.config.metrics import (
 from nmtkit.errors import ConfigError
 from nmtkit.evaluation.alignment_error import count_links, score_links
 from nmtkit.evaluation.metric import Metric, Result, Score, Statistics, marks_of_test_set
-from nmtkit.evaluation.metric_command import Segment, run_metric_command
+from nmtkit.evaluation.metric_command import run_metric_command
 from nmtkit.evaluation.texts import Text, Texts
 from nmtkit.parsing.evalb.metric import make_bracket_metrics
 from nmtkit.spans.markup_metric import make_markup_metrics
@@ -211,10 +211,10 @@ def _scored_by_command(
     """
     num_lines = len(texts.references[0].lines)
     sources = texts.source.lines if texts.source else [""] * num_lines
-    references = [*zip(*(one.lines for one in texts.references), strict=True)]
+    references = [one.lines for one in texts.references]
     for system in texts.systems:
         if system.name not in known:
-            segments = [*map(Segment, sources, system.lines, references)]
+            segments = [*zip(sources, system.lines, *references, strict=True)]
             with system.named_in_errors():
                 scores = run_metric_command(name, command, segments, on_score)
             known[system.name] = replace(system, lines=[repr(score) for score in scores])

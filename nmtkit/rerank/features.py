@@ -22,7 +22,7 @@ from nmtkit.config.metrics import (
 from nmtkit.config.rerank import FeatureSpec, feature_specs
 from nmtkit.config.schema import RerankRecipe
 from nmtkit.errors import DataError
-from nmtkit.evaluation.metric_command import Segment, run_metric_command
+from nmtkit.evaluation.metric_command import run_metric_command
 from nmtkit.evaluation.metrics import make_metrics
 from nmtkit.rerank.mbr import expected_utilities
 from nmtkit.rerank.tuning import Floats
@@ -130,7 +130,7 @@ def _make_command(spec: FeatureSpec, recipe: RerankRecipe, _: Callable[[str], No
     command = metric_commands(recipe.metrics.metric_command)[spec.argument]
 
     def score(pairs: Mapping[Pair, str]) -> list[float]:
-        segments = [Segment(source, translation, ()) for source, translation in pairs]
+        segments = [(*pair, "") for pair in pairs]
         return run_metric_command(spec.argument, command, segments)
 
     return _by_text(score)

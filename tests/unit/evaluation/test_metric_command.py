@@ -17,7 +17,7 @@ from nmtkit.text.lines import one_line
 from tests.messages import refuses
 from tests.processes import has_ended
 
-TWO = [Segment("s", "t", ("r",)), Segment("s", "u", ("r",))]
+TWO = [("s", "t", "r"), ("s", "u", "r")]
 
 
 def run(command: str, segments: Sequence[Segment] = TWO) -> list[float]:
@@ -32,9 +32,9 @@ def read_by_a_program(folder: Path, segments: Sequence[Segment]) -> bytes:
 
 def test_a_program_reads_a_line_of_texts_per_segment_with_tabs_between(tmp_path: Path) -> None:
     segments = [
-        Segment("one", "ein\ts", ("eins", "1")),
-        Segment("", "two\r\nlines\x85", ()),
-        Segment("\u00df\u4f60", "", ("",)),
+        ("one", "ein\ts", "eins", "1"),
+        ("", "two\r\nlines\x85", ""),
+        ("\u00df\u4f60", "", ""),
     ]
     assert read_by_a_program(tmp_path, segments) == (
         "one\tein s\teins\t1\n\ttwo  lines \t\n\u00df\u4f60\t\t\n".encode()
@@ -44,7 +44,7 @@ def test_a_program_reads_a_line_of_texts_per_segment_with_tabs_between(tmp_path:
 def test_any_character_stays_in_its_column(tmp_path: Path) -> None:
     """All characters below U+3000, and some of later planes."""
     characters = [chr(code) for code in [*range(0x3000), 0xE000, 0xFFFF, 0x1F600, 0x10FFFF]]
-    segments = [Segment(f"a{one}", f"{one}b", (f"c{one}d",)) for one in characters]
+    segments = [(f"a{one}", f"{one}b", f"c{one}d") for one in characters]
     lines = read_by_a_program(tmp_path, segments).decode().split("\n")
     assert lines.pop() == ""
     assert [line.split("\t") for line in lines] == [
@@ -67,12 +67,12 @@ def test_scores_are_numbers_a_line_each(output: str, scores: list[float]) -> Non
 
 def test_large_texts_do_not_block_a_program_that_writes_while_it_reads() -> None:
     """Each direction has more bytes than a pipe holds."""
-    segments = [Segment("s" * 90, "t" * 90, ("r" * 90,))] * 20_000
+    segments = [("s" * 90, "t" * 90, "r" * 90)] * 20_000
     assert run("awk '{print NR}'", segments) == list(range(1, 20_001))
 
 
 def test_a_program_need_not_read_its_input() -> None:
-    segments = [Segment("s" * 90, "t" * 90, ("r" * 90,))] * 5_000
+    segments = [("s" * 90, "t" * 90, "r" * 90)] * 5_000
     assert run("yes 1 | head -n 5000", segments) == [1.0] * 5_000
 
 
