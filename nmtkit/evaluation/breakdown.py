@@ -115,26 +115,16 @@ MIN_DIFFERENCE = 2
 
 Ngram = tuple[str, ...]
 
+NgramCounts = dict[Ngram, list[int]]
+"""Occurrences of n-grams of the reference: per system, the correct ones; last, of the reference.
 
-@dataclass(frozen=True)
-class NgramMatches:
-    """An n-gram of the reference, and how often each system has it right.
-
-    Attributes:
-        words: the n-gram.
-        num_reference: occurrences in the reference.
-        num_matches: correct occurrences, per system: those that the reference of the sentence has,
-            too, at most as often as there.
-    """
-
-    words: Ngram
-    num_reference: int
-    num_matches: Sequence[int]
+Those are correct that the reference of the sentence has, too, at most as often as there.
+"""
 
 
 def telling_ngrams(
     systems: Sequence[Sequence[str]], reference: Iterable[str], most: int
-) -> list[NgramMatches]:
+) -> NgramCounts:
     """Return the n-grams that best distinguish any two systems, or a system from the reference.
 
     Args:
@@ -143,7 +133,7 @@ def telling_ngrams(
         most: n-grams per order and ordered pair of systems; the reference counts as a system.
 
     Returns:
-        Each n-gram once, in the order of the alphabet. Those of a pair have `a - b` of at least
+        Their counts, in the order of the alphabet. Those of a pair have `a - b` of at least
         `MIN_DIFFERENCE`, and are the first ones by `log2((a + 1) / (b + 1))`, by a - b, and by the
         alphabet.
     """
@@ -156,8 +146,7 @@ def telling_ngrams(
         if ngrams:
             matches = np.array([counts[ngram] for ngram in ngrams])  # (n-grams, systems + 1)
             chosen.update(ngrams[row] for row in _telling_rows(matches, most))
-    rows = [(ngram, counts[ngram]) for ngram in sorted(chosen)]
-    return [NgramMatches(ngram, row[-1], row[:-1]) for ngram, row in rows]
+    return {ngram: counts[ngram] for ngram in sorted(chosen)}
 
 
 def ngrams_of(words: Sequence[str]) -> Iterator[Ngram]:
@@ -166,9 +155,9 @@ def ngrams_of(words: Sequence[str]) -> Iterator[Ngram]:
         yield from zip(*(words[start:] for start in range(order)), strict=False)
 
 
-def _count(systems: Sequence[Sequence[str]], reference: Iterable[str]) -> dict[Ngram, list[int]]:
+def _count(systems: Sequence[Sequence[str]], reference: Iterable[str]) -> NgramCounts:
     """Count each n-gram of the reference: matches per system, then its own occurrences."""
-    counts: dict[Ngram, list[int]] = {}
+    counts: NgramCounts = {}
     for expected_line, *lines in zip(reference, *systems, strict=True):
         expected = Counter(ngrams_of(words_and_punctuation(expected_line)))
         for ngram, number in expected.items():

@@ -20,7 +20,7 @@ from nmtkit.config.metrics import (
 from nmtkit.evaluation.breakdown import (
     FrequencyClass,
     LengthClass,
-    NgramMatches,
+    NgramCounts,
     by_frequency,
     by_length,
     count_words,
@@ -237,7 +237,7 @@ class Comparison:
     counted_text: str
     line_metric: Metric
     line_scores: Sequence[Sequence[float]]
-    ngrams: Sequence[NgramMatches]
+    ngrams: NgramCounts
 
 
 def compare(

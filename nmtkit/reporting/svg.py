@@ -37,12 +37,8 @@ _MIN_EXPONENT = -5  # smaller steps between ticks are written with an exponent
 _LARGE_TICK = 1e7  # ticks from this size on are written with an exponent
 
 
-@dataclass(frozen=True)
-class Tick:
-    """A labelled value on an axis."""
-
-    value: float
-    label: str
+Tick = tuple[float, str]
+"""A value on an axis, and its label."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +62,7 @@ class Axis:
         step = next(one * power for one in _MANTISSAS if one * power >= wanted * (1 - _EQUAL))
         first, last = math.ceil(self.low / step - _EQUAL), math.floor(self.high / step + _EQUAL)
         numbers = range(first, last + 1)
-        return [Tick(number * step, _label(number * step, step)) for number in numbers]
+        return [(number * step, _label(number * step, step)) for number in numbers]
 
 
 def fit_axis(values: Iterable[float], pixels: tuple[float, float], *, from_zero: bool) -> Axis:
@@ -168,8 +164,7 @@ class Plot:
 
     def x_ticks(self, axis: Axis) -> list[Tick]:
         """Return the ticks of the x axis."""
-        named = [Tick(number, name) for number, name in enumerate(self.categories)]
-        return named or axis.ticks(_X_TICKS, min_step=1)
+        return [*enumerate(self.categories)] or axis.ticks(_X_TICKS, min_step=1)
 
     def x_text(self, x: float) -> str:
         """Write a value of the x axis; a script splits such texts at spaces."""
@@ -234,14 +229,14 @@ def _shortened(name: str) -> str:
 
 def _frame(plot: Plot, x_axis: Axis, y_axis: Axis) -> Iterator[str]:
     """Yield the grid, the ticks with their labels, and the frame."""
-    for tick in y_axis.ticks(_Y_TICKS, min_step=0):
-        y = y_axis.pixel(tick.value)
+    for value, label in y_axis.ticks(_Y_TICKS, min_step=0):
+        y = y_axis.pixel(value)
         yield f'<path class="grid" d="M{_LEFT},{y:.1f} H{_RIGHT}"/>'
-        yield f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tick.label}</text>'
-    for tick in plot.x_ticks(x_axis):
-        x = x_axis.pixel(tick.value)
+        yield f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{label}</text>'
+    for value, label in plot.x_ticks(x_axis):
+        x = x_axis.pixel(value)
         yield f'<path class="frame" d="M{x:.1f},{y_axis.start} v{_TICK}"/>'
-        text = escape(tick.label)
+        text = escape(label)
         kind = ' class="category"' if plot.categories else ""
         yield f'<text{kind} x="{x:.1f}" y="{y_axis.start + 18}" text-anchor="middle">{text}</text>'
     middle = (_LEFT + _RIGHT) / 2

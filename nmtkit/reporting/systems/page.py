@@ -95,8 +95,7 @@ def page_data(comparison: Comparison, labels: Sequence[str]) -> dict[str, Any]:
         "lengths": [one.label for one in lengths],
         "length_of": [length_of[index] for index in range(len(length_of))],
         "ngrams": [
-            (" ".join(one.words), len(one.words), [*one.num_matches, one.num_reference])
-            for one in comparison.ngrams
+            (" ".join(words), len(words), counts) for words, counts in comparison.ngrams.items()
         ],
         "min_difference": MIN_DIFFERENCE,
     }
