@@ -87,8 +87,6 @@ MAY_IMPORT_TORCH = (
     "nmtkit.progress.tensorboard",
     "nmtkit.packed",
     "nmtkit.runtime.devices",
-    "nmtkit.runtime.devices",
-    "nmtkit.runtime.devices",
     "nmtkit.data.batch",
     "nmtkit.model",
     "nmtkit.parsing.well_formed",
