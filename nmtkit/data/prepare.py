@@ -46,7 +46,7 @@ from nmtkit.storage.durable import StagedFolder, new_folder
 from nmtkit.storage.json_data import encode
 from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import KINDS, TextCodec, symbols_of
-from nmtkit.text.corpus import CHUNK_PAIRS, Alignment, Corpus, Pair, chunks
+from nmtkit.text.corpus import CHUNK_PAIRS, Corpus, Pair, chunks
 from nmtkit.text.lines import TOO_LONG
 from nmtkit.text.links import with_words_before
 from nmtkit.text.words import words_of
@@ -193,8 +193,7 @@ class _Preparation:
         known = {one.direction: self._examine(one, inherited) for one in self._valid_texts}
         valid = [known[one.direction].corpus for one in self._valid_texts]
         if config.valid_alignments:
-            alignment = Alignment.of(valid[0], config.valid_alignments, None)
-            valid = [replace(valid[0], alignment=alignment)]
+            valid = [valid[0].with_links(Path(config.valid_alignments), None)]
         tags, corpora = {one.direction: one.tag for one in self._valid_texts}, list[Corpus]()
         for number, (entry, one) in enumerate(zip(config.train, self._texts, strict=True)):
             _check_is_weight(entry, one, one.languages(config)[0])
@@ -204,8 +203,7 @@ class _Preparation:
             if config.alignments:
                 texts = config.alignment_text
                 tokens = self._find(replace(one, prefix=texts[number])) if texts else None
-                alignment = Alignment.of(corpus, config.alignments[number], tokens)
-                corpus = replace(corpus, alignment=alignment)
+                corpus = corpus.with_links(Path(config.alignments[number]), tokens)
             corpora.append(corpus)
         pairs = chain.from_iterable(corpus.pairs() for corpus in held_out)
         total = sum(corpus.num_pairs for corpus in held_out)
@@ -345,8 +343,8 @@ class _Preparation:
             for pair in valid.pairs()
             if TOO_LONG not in pair
         )
-        if valid.alignment:
-            lines = zip(valid.pairs(), valid.alignment.lines(), strict=True)
+        if valid.links_path:
+            lines = zip(valid.pairs(), valid.links(), strict=True)
             num_words = len(words_of(tag))
             writer.write_valid_links(
                 with_words_before(line.text, num_words) if tag else line.text

@@ -1,9 +1,9 @@
 """Parallel text that is read several times: counted, sampled, compared, split into chunks."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, repeat
 from pathlib import Path
 
@@ -20,6 +20,21 @@ _KEY_BYTES = 8
 
 
 @dataclass(frozen=True)
+class LinkedLine:
+    """The word alignment of a pair.
+
+    Attributes:
+        where: the file and line, for messages.
+        text: its links, as they are written.
+        tokens: source and target in the tokenisation that the links count; None = they count words.
+    """
+
+    where: str
+    text: str
+    tokens: Pair | None
+
+
+@dataclass(frozen=True)
 class Corpus:
     """Two parallel files that have been read once without an error.
 
@@ -28,8 +43,9 @@ class Corpus:
         languages: the suffixes.
         source, target: their paths.
         num_pairs: number of lines of each file.
-        alignment: its word alignment, if it has one.
         states: inode, size in bytes and time of change of each file, when it was found.
+        links_path: the file with the links of each pair, if it has a word alignment.
+        tokens: the text in the tokenisation that the links count; None = they count its words.
     """
 
     prefix: str
@@ -37,8 +53,9 @@ class Corpus:
     source: Path
     target: Path
     num_pairs: int
-    states: tuple[tuple[int, int, int], ...]
-    alignment: "Alignment | None" = None
+    states: Mapping[Path, tuple[int, int, int]]
+    links_path: Path | None = None
+    tokens: "Corpus | None" = None
 
     @staticmethod
     def find(
@@ -61,73 +78,48 @@ class Corpus:
         source, target = resolve(prefix, source_lang), resolve(prefix, target_lang)
         for path in (source, target):
             _check_is_file(path)
-        states = tuple(map(_state, (source, target)))
+        states = {path: _state(path) for path in (source, target)}
         with watch(f"{source} and {target}", read_pair(source, target)) as pairs:
             num_pairs = sum(1 for _ in pairs)
         return Corpus(prefix, (source_lang, target_lang), source, target, num_pairs, states)
 
     def pairs(self) -> Iterator[Pair]:
-        """Yield the pairs of lines; DataError at the end if a file has changed since `find`.
+        """Yield the pairs of lines; DataError at the end if a file has changed since it was found.
 
         Raises:
             DataError, ConfigError: see `read_pair`, too.
         """
         yield from islice(read_pair(self.source, self.target), self.num_pairs)
-        if tuple(map(_state, (self.source, self.target))) != self.states:
-            raise _changed(f"{self.source} or {self.target}")
+        self._check_unchanged()
 
-
-@dataclass(frozen=True)
-class Alignment:
-    """The word alignment of a corpus.
-
-    Attributes:
-        path: a file with the links of each pair.
-        tokens: the corpus in the tokenisation that the links count; None = they count its words.
-        num_pairs: number of lines.
-        state: of the file, when it was found; see `Corpus`.
-    """
-
-    path: Path
-    tokens: Corpus | None
-    num_pairs: int
-    state: tuple[int, int, int]
-
-    @staticmethod
-    def of(corpus: Corpus, name: str, tokens: Corpus | None) -> "Alignment":
-        """Return the alignment in a file.
+    def with_links(self, path: Path, tokens: "Corpus | None") -> "Corpus":
+        """Return the corpus with the word alignment in a file; `tokens` is as in `Corpus`.
 
         Raises:
             ConfigError: the file cannot be read.
-            DataError: it or the tokens have another number of lines than the corpus.
+            DataError: it or the tokens have another number of lines.
         """
-        for path in (Path(name), *([tokens.source] if tokens else [])):
-            check_num_lines(path, corpus)
-        return Alignment(Path(name), tokens, corpus.num_pairs, _state(Path(name)))
+        for one in (path, *([tokens.source] if tokens else [])):
+            check_num_lines(one, self)
+        states = {**self.states, path: _state(path)}
+        return replace(self, states=states, links_path=path, tokens=tokens)
 
-    def lines(self) -> "Iterator[LinkedLine]":
-        """Yield the line of each pair; DataError at the end if the file has changed since `of`."""
-        tokens = self.tokens.pairs() if self.tokens else repeat(None)
-        lines = islice(read_lines(self.path), self.num_pairs)
-        for number, (line, pair) in enumerate(zip(lines, tokens, strict=False), 1):
-            yield LinkedLine(f"{self.path}:{number}", line, pair)
-        if _state(self.path) != self.state:
-            raise _changed(str(self.path))
+    def links(self) -> Iterator[LinkedLine]:
+        """Yield the links of each pair, if there are any; raises as `pairs`."""
+        if self.links_path:
+            tokens = self.tokens.pairs() if self.tokens else repeat(None)
+            lines = islice(read_lines(self.links_path), self.num_pairs)
+            for number, (line, pair) in enumerate(zip(lines, tokens, strict=False), 1):
+                yield LinkedLine(f"{self.links_path}:{number}", line, pair)
+            self._check_unchanged()
 
-
-@dataclass(frozen=True)
-class LinkedLine:
-    """The word alignment of a pair.
-
-    Attributes:
-        where: the file and line, for messages.
-        text: its links, as they are written.
-        tokens: source and target in the tokenisation that the links count; None = they count words.
-    """
-
-    where: str
-    text: str
-    tokens: Pair | None
+    def _check_unchanged(self) -> None:
+        for path, state in self.states.items():
+            if _state(path) != state:
+                raise DataError(
+                    f"{path}: changed while this command read it; run it again when no other "
+                    "program writes there"
+                )
 
 
 def check_num_lines(path: Path, corpus: Corpus) -> None:
@@ -153,13 +145,6 @@ def _check_is_file(path: Path) -> None:
             f"{path}: is a pipe or device, and this text is read more than once; write it to a "
             "file, and give that"
         )
-
-
-def _changed(name: str) -> DataError:
-    return DataError(
-        f"{name}: changed while this command read it; run it again when no other program writes "
-        "there"
-    )
 
 
 def _state(path: Path) -> tuple[int, int, int]:
@@ -198,7 +183,7 @@ def chunks(
     """Split corpora into chunks; the last pair of each may exceed `max_characters`."""
     num_before = 0
     for index, corpus in enumerate(corpora):
-        links = corpus.alignment.lines() if corpus.alignment else repeat(None, corpus.num_pairs)
+        links = corpus.links() if corpus.links_path else repeat(None, corpus.num_pairs)
         pairs: list[Pair] = []
         linked: list[LinkedLine] = []
         line, num_characters = 1, 0

@@ -49,7 +49,7 @@ def evidence_of(
     corpus = Corpus(
         *(name, ("en", "de"), Path(f"{name}.en"), Path(f"{name}.de")),
         num_pairs=len([*sample.watch(pairs)]),
-        states=(),
+        states={},
     )
     return Evidence(corpus, sample, filters, others, rank=rank)
 

@@ -13,7 +13,7 @@ from nmtkit.data.audit import describe
 from nmtkit.data.binary import Dataset, Pairs
 from nmtkit.data.prepare import Sizes
 from nmtkit.errors import ConfigError, DataError
-from nmtkit.text.corpus import Alignment, Corpus, chunks
+from nmtkit.text.corpus import Corpus, chunks
 from tests.messages import refuses
 from tests.tiny import prepared, tiny_recipe, write_lines
 from tests.unit.data.test_prepare import write_pairs
@@ -177,7 +177,7 @@ def test_links_that_change_while_they_are_read_are_refused(
     recipe = with_links(tmp_path, *LINKS, pairs=PAIRS)
     (prefix,), (links,) = recipe.corpus.train, recipe.corpus.alignments
     corpus = Corpus.find(prefix, "en", "de")
-    aligned = replace(corpus, alignment=Alignment.of(corpus, links, None))
+    aligned = corpus.with_links(Path(links), None)
     write_lines(Path(links), lines)
     with refuses(DataError, "links"):
         list(chunks([aligned]))
