@@ -19,6 +19,9 @@ from random import Random
 from nmtkit.text.subword import SPACE_SYMBOL
 from nmtkit.text.subword_file import SubwordFile
 
+SAMPLED = ("bpe", "unigram")
+"""Algorithms with several segmentations of a text."""
+
 _CACHED_LATTICES = 2**14
 """Words whose lattices are cached, a few kilobytes each."""
 _LONGEST_CACHED = 40
@@ -32,7 +35,7 @@ class SubwordSampler:
         """Read a SentencePiece model.
 
         Args:
-            model: its bytes; `can_sample` holds.
+            model: its bytes, of an algorithm of `SAMPLED`.
             alpha: above 0; see the module.
         """
         contents = SubwordFile.of(model)
@@ -77,11 +80,6 @@ class SubwordSampler:
             text += piece or ""
         if span:
             yield text, span
-
-
-def can_sample(model: bytes) -> bool:
-    """Return whether a SentencePiece model has several segmentations of a text: BPE, unigram."""
-    return SubwordFile.of(model).algorithm in ("bpe", "unigram")
 
 
 class _Dropout:

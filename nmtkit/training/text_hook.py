@@ -37,7 +37,7 @@ from nmtkit.text.codec import TextCodec, languages_of
 from nmtkit.text.links import Link, links_of_pieces, words_of_pieces
 from nmtkit.text.noise import MODIFIERS, SOURCE_MODIFIERS, EditableText, Texts, join
 from nmtkit.text.subword import Subword
-from nmtkit.text.subword_sampler import SubwordSampler, can_sample
+from nmtkit.text.subword_sampler import SAMPLED, SubwordSampler
 from nmtkit.text.vocabulary import Vocabulary
 from nmtkit.training.micro_batches import noise_seed, subword_seed
 
@@ -447,6 +447,6 @@ def _make_samplers(recipe: TrainRecipe, codec: TextCodec) -> list[SubwordSampler
 
 def _model_to_sample(vocabulary: Vocabulary) -> bytes | None:
     """Return the model of a vocabulary, or None if it has only one segmentation of a text."""
-    if isinstance(vocabulary, Subword) and can_sample(vocabulary.model):
+    if isinstance(vocabulary, Subword) and vocabulary.segmentation in SAMPLED:
         return vocabulary.model
     return None
