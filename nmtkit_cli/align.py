@@ -14,7 +14,7 @@ from nmtkit_cli.options import recipe_command, refuse_idle_settings
 from nmtkit_cli.output_options import OutputFile, output_options
 from nmtkit_cli.streams import (
     line_reporter,
-    open_text,
+    open_pairs,
     say,
     say_opening,
     standard_input,
@@ -81,7 +81,7 @@ def command(
     models = [model] if reverse is None else [model, reverse]
     _check_usage(recipe, models, (source, target), output)
     if choose_layer:
-        refuse_without_effect(["--output"] * (output is not None), "with --choose-layer")
+        refuse_without_effect({"--output": output}, "with --choose-layer")
         refuse_idle_settings(recipe, IDLE_IN_CHOOSING, "with --choose-layer")
         _choose_layer(models, recipe, source, target)
     elif output is not None and source is not None and target is not None:
@@ -106,7 +106,7 @@ def _check_usage(
             "--source and --target go together; give both, or two columns on standard input"
         )
     if source is None:
-        refuse_without_effect(["--output"] * (output is not None), "without --source and --target")
+        refuse_without_effect({"--output": output}, "without --source and --target")
     else:
         refuse_idle_settings(recipe, ["input_format"], "with --source and --target")
     if len(models) == 1:
@@ -120,14 +120,12 @@ def _opened_pairs(
     """Open two texts, or standard input, as pairs of lines."""
     from nmtkit.decoding.answers import Pair
     from nmtkit.decoding.formats import read_pairs
-    from nmtkit.text.lines import decode_lines, pair_lines
 
     if source is None or target is None:
         yield read_pairs(standard_input(), recipe.links.input_format, "standard input", warn)
         return
-    with open_text(source) as (sources, name), open_text(target) as (targets, other_name):
-        texts = decode_lines(sources, name, warn), decode_lines(targets, other_name, warn)
-        yield starmap(Pair, pair_lines(*texts, (name, other_name)))
+    with open_pairs(source, target, warn) as pairs:
+        yield starmap(Pair, pairs)
 
 
 def _align_stream(

@@ -7,7 +7,7 @@ import click
 from nmtkit.config.schema import CalibrateRecipe
 from nmtkit_cli.command import FILE, PATH
 from nmtkit_cli.options import recipe_command
-from nmtkit_cli.streams import open_text, say_opening, warn, work_reporter, write_lines
+from nmtkit_cli.streams import open_pairs, say_opening, warn, work_reporter, write_lines
 
 EXAMPLES = "nmtkit calibrate model/ --source dev.en --reference dev.de"
 
@@ -33,9 +33,6 @@ def command(recipe: CalibrateRecipe, model: Path, source: Path, reference: Path)
     """
     say_opening(model)
     from nmtkit.calibration import calibrate
-    from nmtkit.text.lines import decode_lines, pair_lines
 
-    with open_text(source) as (sources, name), open_text(reference) as (references, other):
-        texts = decode_lines(sources, name), decode_lines(references, other)
-        pairs = [*pair_lines(*texts, (name, other))]
-    write_lines(calibrate(model, recipe, pairs, work_reporter(), warn))
+    with open_pairs(source, reference) as pairs:
+        write_lines(calibrate(model, recipe, [*pairs], work_reporter(), warn))

@@ -45,26 +45,31 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
+def _given(options: Mapping[str, object]) -> list[str]:
+    """Return the names of the options whose value is not None, False or ()."""
+    return [name for name, value in options.items() if value not in (None, False, ())]
+
+
 def given_one(options: Mapping[str, object]) -> str | None:
     """Return the name of the one option that is given; None without any.
 
     Args:
-        options: their values, by name; None = not given.
+        options: their values, by name.
 
     Raises:
         click.UsageError: several are given.
     """
-    given = [name for name, value in options.items() if value is not None]
+    given = _given(options)
     if len(given) > 1:
         raise click.UsageError(f"{' and '.join(given)} exclude each other; give one of them")
     return next(iter(given), None)
 
 
-def refuse_without_effect(options: Sequence[str], when: str) -> None:
-    """Raise click.UsageError if the list of given options is not empty."""
-    if options:
-        have, them = ("has", "it") if len(options) == 1 else ("have", "them")
-        raise click.UsageError(f"{' and '.join(options)} {have} no effect {when}; leave {them} out")
+def refuse_without_effect(options: Mapping[str, object], when: str) -> None:
+    """Raise click.UsageError if one of the options, values by name, is given."""
+    if given := _given(options):
+        have, them = ("has", "it") if len(given) == 1 else ("have", "them")
+        raise click.UsageError(f"{' and '.join(given)} {have} no effect {when}; leave {them} out")
 
 
 def debug_option() -> click.Option:

@@ -39,15 +39,14 @@ def command(
     For DATA: pairs read, dropped by reason, tokens, examples. For MODEL or RUN: shape, descent,
     hashes, validations. For --preset or --config: parameters, operations, disk, memory.
     """
-    given = {"--preset": preset, "--config": config, "--vocab-size": vocab_size}
     if path is not None:
+        given = {"--preset": preset, "--config": config, "--vocab-size": vocab_size}
         from nmtkit.reporting.saved_model import describe_folder
 
-        flags = [name for name, value in given.items() if value is not None]
-        refuse_without_effect([*flags, *(["--paper"] if paper else [])], "on a folder")
+        refuse_without_effect({**given, "--paper": paper}, "on a folder")
         write_report(describe_folder(path, check, as_json))
         return
-    refuse_without_effect(["--check"] if check else [], "without a dataset")
+    refuse_without_effect({"--check": check}, "without a dataset")
     if preset is None and config is None:
         raise click.UsageError("nothing to describe; give a folder, --preset or --config")
     if vocab_size is None:

@@ -128,7 +128,7 @@ def refuse_idle_settings(
             typed.append(field.flag)
         elif values[name] != field.default:
             of_file.append(field.flag)
-    refuse_without_effect(typed, when)
+    refuse_without_effect(dict.fromkeys(typed, True), when)
     if of_file:
         warn(f"{' and '.join(of_file)} of --config: no effect {when}")
 

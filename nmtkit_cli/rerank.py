@@ -67,7 +67,7 @@ def command(recipe: RerankRecipe, files: tuple[Path, ...], tune: tuple[Path, ...
 def _check_usage(recipe: RerankRecipe, references: Sequence[Path]) -> None:
     """Raise click.UsageError for missing weights, and for options without effect."""
     weights = recipe.rerank.weights or None
-    given_one({"--tune": references or None, "--weights": weights})
+    given_one({"--tune": references, "--weights": weights})
     specs = feature_specs(recipe.rerank.features)
     if len(specs) > 1 and not references and not weights:
         raise click.UsageError(

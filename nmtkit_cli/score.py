@@ -18,6 +18,7 @@ from nmtkit_cli.options import recipe_command, refuse_idle_settings
 from nmtkit_cli.output_options import OutputFile, output_options
 from nmtkit_cli.streams import (
     line_reporter,
+    open_pairs,
     open_text,
     say,
     say_opening,
@@ -106,12 +107,13 @@ def _check_usage(
     """Raise click.UsageError unless one mode is chosen, without options of the other one."""
     systems, references, source = texts.systems, texts.references, texts.source
     test_set = recipe.metrics.test_set
-    given = {"--reference": references or None, "--test-set": test_set or None, "--model": model}
+    given = {"--reference": references, "--test-set": test_set or None, "--model": model}
     if given_one(given) is None:
         what = "; files without an option are translations" if systems else ""
         raise click.UsageError(f"give --reference, --test-set, or --model and --source{what}")
-    if page is not None and (model is not None or recipe.breakdown.sentence_level):
-        refuse_without_effect(["--html"], f"with {'--model' if model else '--sentence-level'}")
+    if model is not None or recipe.breakdown.sentence_level:
+        when = f"with {'--model' if model else '--sentence-level'}"
+        refuse_without_effect({"--html": page}, when)
     _check_source(recipe, model, source, page)
     idle, condition = (BY_MODEL, "without") if model is None else (BY_REFERENCE, "with")
     refuse_idle_settings(recipe, idle, f"{condition} --model")
@@ -126,7 +128,7 @@ def _check_source(
     recipe: ScoreRecipe, model: Path | None, source: Path | None, page: OutputFile | None
 ) -> None:
     """Raise click.UsageError unless --source is given exactly where sources are needed."""
-    given = ["--source"] if source else []
+    given = {"--source": source}
     if recipe.input.input_format == "json":
         refuse_without_effect(given, "with --input-format json, whose objects have the sources")
     elif model is not None and source is None:
@@ -295,16 +297,11 @@ def _score_by_model(recipe: ScoreRecipe, texts: _TextFiles, model: Path, as_json
 @contextmanager
 def _open_pairs(system: Path | None, source: Path | None) -> Iterator[Iterator["TranslatedLine"]]:
     """Open translations with their sources, in JSON lines or in two texts."""
-    from nmtkit.text.lines import decode_lines, pair_lines
     from nmtkit.text.translations import plain_line, read_translations
 
-    with open_text(system) as (stream, name):
-        if source is None:
+    if source is None:
+        with open_text(system) as (stream, name):
             yield read_translations(stream, name)
-            return
-        with open_text(source) as (sources, source_name):
-            texts = (
-                decode_lines(sources, source_name),
-                decode_lines(stream, name),
-            )
-            yield starmap(plain_line, pair_lines(*texts, (source_name, name)))
+    else:
+        with open_pairs(source, system) as pairs:
+            yield starmap(plain_line, pairs)

@@ -41,6 +41,18 @@ def open_text(path: Path | None) -> Iterator[tuple[BinaryIO, str]]:
             yield stream, os.fsencode(path).decode(errors="replace")
 
 
+@contextmanager
+def open_pairs(
+    source: Path | None, target: Path | None, warn: Callable[[str], None] | None = None
+) -> Iterator[Iterator[tuple[str, str]]]:
+    """Open two texts as `open_text` does; yield the pairs of their lines."""
+    from nmtkit.text.lines import decode_lines, pair_lines
+
+    with open_text(source) as (sources, name), open_text(target) as (targets, other_name):
+        texts = decode_lines(sources, name, warn), decode_lines(targets, other_name, warn)
+        yield pair_lines(*texts, (name, other_name))
+
+
 def write_lines(lines: Iterable[str]) -> None:
     """Write lines to standard output and flush."""
     write_bytes("".join(f"{line}\n" for line in lines).encode())

@@ -33,8 +33,8 @@ nmtkit train data/ --out run/ --config recipe.toml --max-minutes 30"""
 def inherited(parameters: Mapping[str, Any]) -> Values:
     """Return the [model] settings of --from."""
     if parameters["parent"] is None:
-        flags = ["--update-vocabulary"] if parameters["update_vocabulary"] else []
-        refuse_without_effect(flags, "without --from")
+        given = {"--update-vocabulary": parameters["update_vocabulary"]}
+        refuse_without_effect(given, "without --from")
         return {}
     from nmtkit.storage.model_description import shape_from
 

@@ -2,7 +2,7 @@
 
 import gc
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -92,8 +92,8 @@ def command(
     """
     if source and not as_text:
         _refuse_document(source)
-    flags = {"--shard": shard is not None, "--overwrite": overwrite, "--as-text": as_text}
-    recipe = _check_usage(models, recipe, source, target, [name for name in flags if flags[name]])
+    flags = {"--shard": shard, "--overwrite": overwrite, "--as-text": as_text}
+    recipe = _check_usage(models, recipe, source, target, flags)
     if source is None or target is None:
         _translate_stream(models, recipe)
     else:
@@ -108,13 +108,13 @@ def _check_usage(
     recipe: TranslateRecipe,
     source: Path | None,
     target: Path | None,
-    flags: Sequence[str],
+    flags: Mapping[str, object],
 ) -> TranslateRecipe:
     """Return the recipe without what has no effect.
 
     Args:
         models, recipe, source, target: of the command.
-        flags: those given that need files.
+        flags: values of options that need files, by name.
 
     Raises:
         click.UsageError: text as a model, half a pair of files, options without effect.

@@ -164,6 +164,15 @@ class OutputConfig:
     )
 
 
+_devices = partial(
+    common,
+    1,
+    "Processes that share the lines, one per GPU; on a CPU they share its threads.",
+    zero="auto",
+    maximum=1024,
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class TranslationConfig(InferenceConfig):
     """Batches and input lines."""
@@ -185,13 +194,7 @@ class TranslationConfig(InferenceConfig):
     shortlist: str = setting(
         "", "Restrict output tokens to a shortlist from `nmtkit shortlist`.", metavar="FOLDER"
     )
-    devices: int = common(
-        1,
-        "Processes that share the lines, one per GPU; on a CPU they share its threads.",
-        zero="auto",
-        maximum=1024,
-        only_with={"stream": (False,)},
-    )
+    devices: int = _devices(only_with={"stream": (False,)})
     max_source_length: int = setting(
         1024,
         "Longest line that is translated as a whole; the end symbol counts.",
@@ -263,9 +266,4 @@ class AligningConfig(InferenceConfig):
     chunk_lines: int = setting(
         4096, "Pairs that are read ahead and sorted by length.", unit="lines", minimum=1
     )
-    devices: int = common(
-        1,
-        "Processes that share the lines, one per GPU; on a CPU they share its threads.",
-        zero="auto",
-        maximum=1024,
-    )
+    devices: int = _devices()
