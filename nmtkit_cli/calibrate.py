@@ -34,5 +34,6 @@ def command(recipe: CalibrateRecipe, model: Path, source: Path, reference: Path)
     say_opening(model)
     from nmtkit.calibration import calibrate
 
-    with open_pairs(source, reference) as pairs:
-        write_lines(calibrate(model, recipe, [*pairs], work_reporter(), warn))
+    with open_pairs(source, reference) as lines:
+        pairs = [*lines]
+    write_lines(calibrate(model, recipe, pairs, work_reporter(), warn))

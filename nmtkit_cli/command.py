@@ -47,7 +47,7 @@ def usable_cores() -> int:
 
 def _given(options: Mapping[str, object]) -> list[str]:
     """Return the names of the options whose value is not None, False or ()."""
-    return [name for name, value in options.items() if value not in (None, False, ())]
+    return [name for name, value in options.items() if not (value in (None, ()) or value is False)]
 
 
 def given_one(options: Mapping[str, object]) -> str | None:

@@ -17,6 +17,7 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from nmtkit.config.presets import PRESETS, PRESETS_HELP, WITHOUT_SHAPE
+from nmtkit.config.problems import suggestion
 from nmtkit.config.rules import contradictions
 from nmtkit.config.schema import (
     AnyRecipe,
@@ -39,7 +40,22 @@ from nmtkit_cli.streams import warn, write_lines
 
 Body = Callable[..., None]
 
-PRESET = click.Choice([*PRESETS], case_sensitive=False)
+
+class PresetType(click.Choice):  # type: ignore[type-arg]  # generic in late versions
+    """The name of a preset; case is ignored."""
+
+    def __init__(self) -> None:
+        super().__init__([*PRESETS], case_sensitive=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name in its declared case."""
+        names = {name.lower(): name for name in PRESETS}
+        if value.lower() not in names:
+            self.fail(f"no preset {value!r}; {suggestion(value, PRESETS)}", param, ctx)
+        return names[value.lower()]
+
+
+PRESET = PresetType()
 
 NO_VALUES: Values = MappingProxyType({})
 

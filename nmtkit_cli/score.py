@@ -210,7 +210,8 @@ def _read_texts(recipe: ScoreRecipe, files: _TextFiles) -> "Texts":
     source_of_set = []
     if metrics.test_set:
         source, references = read_test_set(metrics.test_set, metrics.language_pair)
-        source_of_set = [source] * uses_source(metrics)
+        if uses_source(metrics):
+            source_of_set = [source]
     systems, sources = _read_systems(recipe.input.input_format, files.systems)
     if files.source:
         sources = [read_text(files.source)]

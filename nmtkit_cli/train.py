@@ -76,7 +76,8 @@ def command(
     else:
         context = click.get_current_context()
         settings = [f"--out={out}", f"--config={in_memory(recipe)}"]
-        flags = [*[DEBUG] * bool(context.obj), *settings, *rank_flags(parent, update_vocabulary)]
+        debug = [DEBUG] if context.obj else []
+        flags = [*debug, *settings, *rank_flags(parent, update_vocabulary)]
         context.exit(launch(["train", *flags, "--", str(data)], processes, out, report))
 
 

@@ -44,7 +44,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if IS_THOROUGH or item.get_closest_marker("thorough") is None:
             groups.setdefault((node.nodeid.partition("[")[0], every), []).append(item)
     # A file or a test that is named runs with all its cases.
-    named = tuple(argument for argument in config.args if ".py" in argument)
+    named = tuple(
+        os.path.relpath(config.invocation_params.dir / argument, config.rootpath)
+        for argument in config.args
+        if ".py" in argument
+    )
     selected = {item for item in items if named and item.nodeid.startswith(named)}
     for (name, every), cases in groups.items():
         selected.update(sample(cases, every, name))

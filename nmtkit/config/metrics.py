@@ -197,8 +197,8 @@ class TuningConfig:
     lowercase: bool = setting(False, "Ignore case in BLEU and chrF; TER always ignores it.")
     language_pair: str = setting(
         "",
-        "Languages, such as en-de; for --test-set, moses-bleu, paper-bleu and --tokenize auto. "
-        "--tokenize and --language-pair also choose the words of mbr:bleu.",
+        "Languages, such as en-de; for moses-bleu, paper-bleu and --tokenize auto. --tokenize and "
+        "--language-pair also choose the words of mbr:bleu, without --tune too.",
         metavar="SOURCE-TARGET",
     )
 
@@ -217,6 +217,11 @@ class MetricsConfig(TuningConfig):
         "text with --source and --glossary: translated terms; markup, with --markup: kept tags; "
         "none: only --metric-command.",
         metavar="LIST",
+    )
+    language_pair: str = setting(
+        "",
+        "Languages, such as en-de; for --test-set, moses-bleu, paper-bleu and --tokenize auto.",
+        metavar="SOURCE-TARGET",
     )
     test_set: str = common(
         "",
@@ -256,7 +261,8 @@ class SignificanceConfig:
         only_with={**_OF_TEXTS, "paired_bs": (False,)},
     )
     paired_bs: bool = _of_texts(
-        False, "Test each system against the first one by the paired bootstrap."
+        False,
+        "Test each system against the first one by the paired bootstrap, and print intervals.",
     )
     paired_ar: bool = _of_texts(
         False, "Test each system against the first one by approximate randomisation."

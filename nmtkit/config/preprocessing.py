@@ -19,7 +19,7 @@ MOST_MARKS = 1000
 """Tags per line, far above those of any text."""
 
 LONGEST_SEQUENCE = 65_000
-"""Places of links, and a tag, take 16 bits."""
+"""Far more tokens than any model reads; places of links, and a tag, take 16 bits."""
 
 SENTENCEPIECE = "sentencepiece"
 AUTO = "auto"

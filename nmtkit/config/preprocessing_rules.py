@@ -73,12 +73,15 @@ def _corpus(config: CorpusConfig) -> Iterator[Problem]:
             )
     for entry in config.tag:
         prefix, tag = split_tag(entry)
-        if prefix not in names or tag.split() != [tag] or tag in SPECIAL_WORDS:
+        if prefix not in names or tag.split() != [tag]:
             yield Problem(
                 ("tag",),
                 f"tag ({entry!r}) must be PREFIX=TAG, with the prefix of a text as --train or "
-                "--valid has it, and a tag without white space, other than special symbols, such "
-                "as bt=<bt>",
+                "--valid has it, and a tag without white space, such as bt=<bt>",
+            )
+        elif tag in SPECIAL_WORDS:
+            yield Problem(
+                ("tag",), f"tag ({entry!r}): {tag} is a special symbol; give another, such as <bt>"
             )
 
 
@@ -134,7 +137,7 @@ def _one_vocabulary(recipe: PreprocessRecipe, vocabulary: VocabularyConfig) -> I
         )
     when = "with directions: Moses' rules are of one language"
     yield from without_effect(recipe, ("tokenizer",), when)
-    when = "with directions: they are of one"
+    when = "with directions: links are of one direction"
     yield from without_effect(recipe, ("valid_alignments",), when)
 
 
@@ -184,7 +187,7 @@ def _vocabulary_settings_without_effect(
     if vocabulary.target_vocab_size and not learns_source:
         used.discard("vocab_size")
     known = {name for one in SEGMENTATIONS.values() for name in one.settings}
-    yield known - used, "on the vocabularies that are learnt"
+    yield known - used, "where no vocabulary that is learnt uses it"
     if is_shared(vocabulary) or not sizes_target:
         yield ("target_vocab_size",), "where no separate vocabulary of the target is learnt"
     if names[0] != names[1] or not (learns_source or learns_target):

@@ -5,14 +5,15 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from nmtkit.config.other_toolkits import answer_to_word
-from nmtkit.config.schema import Field, Recipe, fields_of, values_of
+from nmtkit.config.schema import Field, Recipe, fields_of, flag_of, values_of
+from nmtkit.config.setting import GIVEN
 from nmtkit.errors import ConfigError
 
 MOST_SHOWN = 10
 """Problems in a message; of more, only the number is reported."""
 
 MOST_LISTED = 30
-"""Known words in a message; of more, which only recipes have, none is listed."""
+"""Known settings in a message; of more, none is listed."""
 
 LONGEST_SHOWN = 60
 
@@ -71,8 +72,9 @@ def without_effect(
         when: the condition, for the message.
         causes: settings of the condition; nothing is reported if one of them has a problem.
     """
-    values = values_of(recipe)
-    for name, field in fields_of(type(recipe)).items():
+    fields, values = fields_of(type(recipe)), values_of(recipe)
+    assert {*names} <= fields.keys(), names
+    for name, field in fields.items():
         if name in names and values[name] != field.default:
             yield Problem(
                 (name, *causes),
@@ -98,8 +100,7 @@ def at_most(name: str, number: float, limit: str, most: float) -> Iterator[Probl
     if number > most:
         yield Problem(
             (name, limit),
-            f"{name} ({number}) must be at most {limit} ({most}); change it, or "
-            f"--{limit.replace('_', '-')}",
+            f"{name} ({number}) must be at most {limit} ({most}); change it, or {flag_of(limit)}",
         )
 
 
@@ -124,7 +125,7 @@ def declared_effects(recipe: Recipe) -> Iterator[Problem]:
 
 
 def _is_among(value: object, effective: Collection[object]) -> bool:
-    return value in effective if effective else bool(value)
+    return bool(value) if effective is GIVEN else value in effective
 
 
 def _condition(cause: Field, value: object, effective: Collection[object]) -> str:
@@ -132,7 +133,7 @@ def _condition(cause: Field, value: object, effective: Collection[object]) -> st
     flag = cause.flag
     if isinstance(value, bool):
         return f"{'with' if value else 'without'} {flag}"
-    if not effective:
+    if effective is GIVEN:
         return f"without {flag}"
     if value == cause.default:
         *others, last = map(str, effective)
@@ -144,11 +145,11 @@ def named_twice(setting: str, names: Sequence[str]) -> Iterator[Problem]:
     """Yield a problem of a setting for each name that is in its value more than once."""
     for name in dict.fromkeys(names):
         if name and names.count(name) > 1:
-            yield Problem((setting,), f"{setting} names {name} twice; leave one out")
+            yield Problem((setting,), f"{setting} names {shown(name)} twice; leave one out")
 
 
 def suggestion(word: str, known: Iterable[str], place: str = "") -> str:
-    """Return a hint about an unknown word: an answer, a known word like it, or all of a few.
+    """Return a hint about an unknown word: an answer, a known word that it resembles, or all.
 
     Args:
         word: the word.
@@ -157,8 +158,6 @@ def suggestion(word: str, known: Iterable[str], place: str = "") -> str:
     """
     candidates = list(known)
     answer = answer_to_word(word, place) or misspelled(word, candidates)
-    if len(candidates) > MOST_LISTED:
-        return answer or "`--print-config` prints all"
     return answer or f"known are: {', '.join(candidates)}"
 
 
@@ -186,6 +185,10 @@ def shown(value: object) -> str:
 
 def _described(problem: Problem) -> str:
     """Return the text of a problem; suggestions are slow, so only those that are shown are made."""
-    if not problem.known:
+    key, known = problem.keys[0], problem.known
+    if not known:
         return problem.text
-    return f"{problem.text}; {suggestion(problem.keys[0], problem.known)}"
+    if len(known) > MOST_LISTED:
+        hint = answer_to_word(key, "") or misspelled(key, known) or "`--print-config` prints all"
+        return f"{problem.text}; {hint}"
+    return f"{problem.text}; {suggestion(key, known)}"

@@ -300,7 +300,12 @@ class Field(Setting):
     @property
     def flag(self) -> str:
         """The flag of the command line: `--label-smoothing`."""
-        return "--" + self.name.replace("_", "-")
+        return flag_of(self.name)
+
+
+def flag_of(name: str) -> str:
+    """Return the flag of a setting: `--label-smoothing`."""
+    return "--" + name.replace("_", "-")
 
 
 def sections_of(recipe_type: type[AnyRecipe]) -> dict[str, type[Any]]:

@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-GIVEN: tuple[str, ...] = ()
-"""Values of another setting in `only_with`: all except 0, "" and an empty list."""
+GIVEN: Collection[object] = frozenset({"given"})
+"""Values of another setting in `only_with`: this object stands for all except 0, "" and []."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Setting:
         metavar: the placeholder of a text in `--help` ("FILE"); it replaces a list of choices.
         zero: the word for 0 ("auto") if 0 has a special meaning.
         choices: the permitted values of a text setting, or a table with these keys; empty = any.
-        minimum, maximum: the inclusive range of a number; its default is permitted, too.
+        minimum, maximum: the inclusive range of a number; a default of 0 is permitted, too.
         required: an empty value is an error.
         only_with: other settings of the recipe, and the values with which this one has an effect
             (`GIVEN` = all except 0, "" and an empty list); without, it is an error.

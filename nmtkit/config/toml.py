@@ -175,12 +175,19 @@ def _read_directions(document: dict[str, Any]) -> tuple[dict[str, list[str]], li
 
 
 def _check_command(document: dict[str, Any], recipe_type: type[AnyRecipe], name: str) -> None:
-    """Raise ConfigError for the recipe of another command, which has all of its sections."""
+    """Raise ConfigError for the recipe of another command: one that has all of its sections.
+
+    Of several, the one that has no others is named.
+    """
     if document.keys() <= sections_of(recipe_type).keys():
         return
-    commands = {frozenset(sections_of(one)): command for command, one in RECIPES.items()}
-    if other := commands.get(frozenset(document)):
-        here = commands[frozenset(sections_of(recipe_type))]
+    if not all(isinstance(content, dict) for content in document.values()):
+        return
+    sections = {command: sections_of(one).keys() for command, one in RECIPES.items()}
+    others = [command for command, known in sections.items() if document.keys() <= known]
+    if others:
+        other = min(others, key=lambda command: len(sections[command]))
+        here = next(command for command, one in RECIPES.items() if one is recipe_type)
         raise ConfigError(
             f"{name}: this is a recipe of `nmtkit {other}`; give one of `nmtkit {here}`, such "
             f"as from `nmtkit {here} --print-config`"

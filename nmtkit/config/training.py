@@ -272,7 +272,7 @@ class TrainingConfig:
     learning_rate_scale: float = setting(
         1.0,
         "Factor of --schedule paper; the peak is printed at the start.",
-        minimum=1e-9,
+        minimum=1e-9,  # 0 would make every learning rate 0
         only_with={"schedule": ("paper",)},
     )
     learning_rate: float = common(

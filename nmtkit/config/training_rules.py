@@ -63,7 +63,7 @@ ANNOTATIONS = (TAGS, PLACEHOLDERS, TERMS)
 
 def training_problems(recipe: TrainRecipe) -> Iterator[Problem]:
     """Yield the contradictions among the settings of training."""
-    yield from _model(recipe.model)
+    yield from _model(recipe)
     yield from _schedule(recipe)
     yield from _validation(recipe)
     yield from _freezing(recipe.training, recipe.model)
@@ -97,7 +97,8 @@ def _probabilities(text: str, names: Sequence[str]) -> dict[str, float]:
     return {name: given[name] for name in names if name in given}
 
 
-def _model(model: ModelConfig) -> Iterator[Problem]:
+def _model(recipe: TrainRecipe) -> Iterator[Problem]:
+    model = recipe.model
     heads, size = model.heads, model.model_size
     if size % heads and not (model.key_size and model.value_size):
         yield Problem(
@@ -112,6 +113,13 @@ def _model(model: ModelConfig) -> Iterator[Problem]:
             f"model_size ({size}) must be even for {model.positions} positions; "
             f"try {size - 1} or {size + 1}",
         )
+    # A window of twice the largest distance has no effect in the encoder, of the length none in the
+    # decoder.
+    if positions.is_learned and model.window >= max(
+        2 * (model.max_positions - 1), model.max_positions
+    ):
+        when = f"with --max-positions {model.max_positions}, which are all within it"
+        yield from without_effect(recipe, ("window",), when, "max_positions", "positions")
 
 
 def with_alignment_head(recipe: TrainRecipe) -> TrainRecipe:
@@ -240,7 +248,11 @@ def _drawn(setting: str, text: str, what: str, names: Sequence[str]) -> Iterator
     entries = [] if text == NONE else text.split(",")
     for entry in entries:
         name, number = _named(entry)
-        if number and name not in names:
+        if name == NONE:
+            yield Problem(
+                (setting,), f"{setting} ({shown(text)}): {NONE} stands alone; leave it out"
+            )
+        elif number and name not in names:
             yield from unknown_names(what, [name], names, setting)
         elif not _is_probability(number):
             yield Problem(
@@ -249,7 +261,8 @@ def _drawn(setting: str, text: str, what: str, names: Sequence[str]) -> Iterator
                 f"by commas, each above 0 and at most 1, such as {names[-1]}=0.07,"
                 f"{names[-2]}=0.05; or {NONE}",
             )
-    yield from named_twice(setting, [name for name, _ in map(_named, entries)])
+    known = (name for name, _ in map(_named, entries) if name in names)
+    yield from named_twice(setting, [*known])
 
 
 def _divisors_near(number: int, dividend: int) -> str:

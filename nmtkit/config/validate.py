@@ -95,7 +95,7 @@ def _is_permitted(field: Field, value: Value) -> bool:
     if isinstance(value, tuple):
         return True
     is_in_range = field.minimum <= value and (field.maximum is None or value <= field.maximum)
-    return is_in_range or value == field.default
+    return is_in_range or value == field.default == 0
 
 
 def _bad_value(field: Field, value: object) -> str:

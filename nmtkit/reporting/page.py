@@ -21,6 +21,7 @@ from nmtkit.errors import ConfigError
 from nmtkit.reporting.svg import Plot, draw, xml_text
 from nmtkit.storage.disk import creation_errors, disk_errors
 from nmtkit.storage.durable import make_folder, replace_file
+from nmtkit.storage.json_data import encode
 
 _NOT_IN_SCRIPTS = re.compile("[<>&\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """Characters of JSON that HTML or XML would read as markup, or that XML cannot hold."""
@@ -76,7 +77,7 @@ def embedded(value: Any) -> str:
     Markup, separators of lines, and characters that XML cannot hold are escaped, as JSON permits
     within strings, where alone they occur.
     """
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(encode(value), ensure_ascii=False, separators=(",", ":"))
     return _NOT_IN_SCRIPTS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 

@@ -124,7 +124,8 @@ def read_parameters(path: Path) -> Parameters:
         DataError: the file is not UTF-8, or too large.
     """
     known = {**_NUMBERS, **_LABELS, **_PAIRS}
-    found: dict[str, Any] = dict.fromkeys((*_LABELS.values(), *_PAIRS.values()), frozenset())
+    sets: dict[str, set[Any]] = {name: set() for name in (*_LABELS.values(), *_PAIRS.values())}
+    found: dict[str, Any] = {}
     for number, line in enumerate(read_list(path), 1):
         if line.startswith(_COMMENT) or len(line.rstrip()) < _SHORTEST_ENTRY:
             continue
@@ -139,9 +140,10 @@ def read_parameters(path: Path) -> Parameters:
         if key in _NUMBERS:
             found[known[key]] = _number(where, key, values[0])
         else:
-            found[known[key]] |= {tuple(values) if key in _PAIRS else values[0]}
+            sets[known[key]].add(tuple(values) if key in _PAIRS else values[0])
     found.pop(_NUMBERS["DEBUG"], None)
     found["is_labelled"] = bool(found.get("is_labelled", COLLINS.is_labelled))
+    found |= {name: frozenset(one) for name, one in sets.items()}
     return replace(COLLINS, **found)
 
 

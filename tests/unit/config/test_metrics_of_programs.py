@@ -24,7 +24,7 @@ def test_a_name_is_what_precedes_the_first_equals_sign() -> None:
         (["chrF2=cat"], "metric_command: chrF2 is a metric, or a key of --json; choose another"),
         (["system=cat"], "metric_command: system is a metric, or a key of --json; choose"),
         (["none=cat"], "metric_command: none is a metric, or a key of --json; choose another"),
-        (["x=a", "y=b", "x=c"], "metric_command names x twice; leave one out"),
+        (["x=a", "y=b", "x=c"], "metric_command names 'x' twice; leave one out"),
     ],
 )
 def test_an_entry_that_cannot_be_used_is_named(entries: list[str], message: str) -> None:

@@ -47,6 +47,8 @@ def test_every_default_has_its_fields_type_and_is_valid(
         assert type(field.default) is field.kind, field.name
         if field.choices:
             assert field.default in field.choices
+        if isinstance(field.default, int | float) and field.kind is not bool and field.default:
+            assert field.minimum <= field.default <= (field.maximum or field.default)
 
 
 def test_values_of_the_default_recipe_are_the_defaults() -> None:

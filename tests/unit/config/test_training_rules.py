@@ -26,6 +26,8 @@ LINEAR: Mapping[str, Value] = {
         ({"heads": 6, "value_size": 64}, "heads 6 model_size 512"),
         ({"model_size": 511, "heads": 7}, "model_size 511; 510 512 model.model_size"),
         ({"max_positions": 256}, "max_positions 256; model.max_positions"),
+        ({"window": 2046, "positions": "learned"}, "window 2046 1024; model.window"),
+        ({"window": 1, "positions": "learned", "max_positions": 1}, "window 1"),
         ({"window": -8}, "window -8 0 2**63 model.window"),
         ({"learning_rate": 0.001}, "learning_rate 0.001 --schedule inverse-sqrt"),
         (

@@ -147,12 +147,17 @@ def test_every_text_is_within_the_picture() -> None:
     for drawing in ("lines", "matrix"):
         root = drawn(short, drawing)
         width, height = float(root.get("width", "")), float(root.get("height", ""))
-        for text in root.findall(f"{SVG}g/{SVG}text[@class='caption']"):
-            size = 7 * len(text.text or "")
-            x, anchor = float(text.get("x", "")), text.get("text-anchor")
-            left = x - size * {"end": 1.0, "middle": 0.5}.get(anchor or "", 0.0)
-            assert 0 <= left <= left + size <= width, text.text
-            assert float(text.get("y", "")) <= height
+        (moved,) = root.findall(f"{SVG}g[@transform]")
+        (below,) = re.findall(r"translate\(0,(.*)\)", moved.get("transform", ""))
+        captions = f"{SVG}text[@class='caption']"
+        for texts_of, offset in ((root, 0.0), (moved, float(below))):
+            for text in texts_of.findall(captions):
+                size = 7 * len(text.text or "")
+                x, anchor = float(text.get("x", "")), text.get("text-anchor")
+                left = x - size * {"end": 1.0, "middle": 0.5}.get(anchor or "", 0.0)
+                assert 0 <= left <= left + size <= width, text.text
+                assert float(text.get("y", "")) + offset <= height
+        assert len(list(root.iter(f"{SVG}text"))) > len(moved.findall(captions)) > 0
 
 
 def test_a_drawing_grows_with_its_words() -> None:
