@@ -62,6 +62,7 @@ def nmtkit(
         ("info --preset base --vocab-size 0", 2, "--vocab-size 0 8"),
         ("info --preset xyz --vocab-size 9", 2, "--preset xyz base big"),
         ("info data --preset base --vocab-size 37000", 2, "--preset --vocab-size"),
+        ("info data --vocab-size 0", 2, "--vocab-size"),
         ("info data --paper", 2, "--paper"),
         ("info data", 4, "data"),
         ("translate model --precision", 2, "--precision"),

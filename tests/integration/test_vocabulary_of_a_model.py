@@ -1,5 +1,6 @@
 """`nmtkit preprocess --vocabulary-of` from the command line."""
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from nmtkit.data.binary import Dataset
 from nmtkit.text.codec import TextCodec
 from tests.commands import nmtkit_in_text
 from tests.messages import refused
-from tests.tiny import tiny_corpus, write_lines
+from tests.tiny import TRAIN_LINES, tiny_corpus, write_lines
 
 RUN = Path("tests/golden/formats/run").absolute()
 
@@ -59,3 +60,20 @@ def test_errors_are_one_line_and_leave_no_dataset(
     assert done.stderr.count("\n") == 1
     refused(done, code, keys)
     assert not (tmp_path / "data").exists()
+
+
+def test_a_damaged_model_and_a_dataset_are_not_used(tmp_path: Path) -> None:
+    shutil.copytree(RUN / "checkpoints" / "00000300", tmp_path / "model")
+    with (tmp_path / "model" / "model.safetensors").open("r+b") as file:
+        file.seek(-1, 2)
+        last = file.read(1)
+        file.seek(-1, 2)
+        file.write(bytes([last[0] ^ 1]))
+    done = preprocess(tmp_path, "--vocabulary-of", tmp_path / "model")
+    assert done.stderr.count("\n") == 1
+    refused(done, 4, f"{tmp_path}/model/model.safetensors")
+    assert preprocess(tmp_path, "--vocabulary-of", RUN).returncode == 0
+    done = preprocess(tmp_path, "--vocabulary-of", tmp_path / "data", "--overwrite")
+    assert done.stderr.count("\n") == 1
+    refused(done, 4, f"{tmp_path}/data 'nmtkit-dataset' model; model")
+    assert len(Dataset.open(tmp_path / "data").train[0]) == len(TRAIN_LINES)

@@ -120,6 +120,14 @@ def test_the_codec_of_a_dataset_is_the_model_s(tmp_path: Path, name: str) -> Non
     assert any(column in line for line in describe(tmp_path / "data", check=True))
 
 
+def test_a_symbol_for_a_space_stays_text_in_an_extended_vocabulary() -> None:
+    old = Subword.train(LINES, "bpe", 295, "x")
+    extended = old.with_tokens([TAG])
+    for line in ("a\u2581b", f"\u2581 {TAG} \u2581b", f"a {TAG}b \uff3f"):
+        assert extended.decode(extended.encode(line)) == extended.normalize(line)
+        assert extended.normalize(line) == old.normalize(line)
+
+
 @pytest.mark.parametrize("keeps_tags", [False, True])
 def test_a_parser_s_codec_takes_tokens_in_its_source_only(tmp_path: Path, keeps_tags: bool) -> None:
     trees = TreeTokens.of_trees(map(parse, TREEBANK), keeps_tags)
