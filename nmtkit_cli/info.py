@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from nmtkit.config.preprocessing import LARGEST_VOCABULARY, MIN_ENTRIES
 from nmtkit.config.presets import PRESETS_HELP
 from nmtkit.config.schema import TrainRecipe
 from nmtkit_cli.command import FILE, PATH, Command, refuse_without_effect
@@ -22,7 +23,12 @@ nmtkit info --config recipe.toml --vocab-size 8000 --json"""
 @click.option("--check", is_flag=True, help="Check the hash of every file of a dataset.")
 @click.option("--preset", type=PRESET, metavar="NAME", help=f"Preset of a model: {PRESETS_HELP}.")
 @click.option("--config", type=FILE, metavar="FILE", help="Recipe of a model, as of train.")
-@click.option("--vocab-size", type=int, metavar="NUMBER", help="Entries of its vocabulary.")
+@click.option(
+    "--vocab-size",
+    type=click.IntRange(MIN_ENTRIES, LARGEST_VOCABULARY),
+    metavar="NUMBER",
+    help="Entries of its vocabulary.",
+)
 @click.option("--paper", is_flag=True, help="Compare the parameters with the paper's table 3.")
 @click.option("--json", "as_json", is_flag=True, help="Print a model as a JSON object.")
 def command(

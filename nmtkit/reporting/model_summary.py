@@ -8,10 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nmtkit.config.problems import raise_problems
-from nmtkit.config.schema import PreprocessRecipe, TrainRecipe
+from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.training import ModelConfig
-from nmtkit.config.validate import check_values
 from nmtkit.model.cost import (
     BACKWARD_AND_FORWARD,
     BFLOAT16_BYTES,
@@ -146,9 +144,6 @@ def summary_lines(
         vocab_size: size of the vocabulary that both sides share.
         with_paper: add the number of parameters in the paper's table 3.
         as_json: yield JSON.
-
-    Raises:
-        ConfigError: `vocab_size` is out of range.
     """
     found = summarize_model(recipe, vocab_size)
     num_parameters = found.parameters.total
@@ -178,12 +173,7 @@ def summarize_model(recipe: TrainRecipe, vocab_size: int) -> ModelSummary:
     Args:
         recipe: the model's settings.
         vocab_size: size of the vocabulary that both sides share.
-
-    Raises:
-        ConfigError: `vocab_size` is out of range.
     """
-    _, problems = check_values(PreprocessRecipe, {"vocab_size": vocab_size})
-    raise_problems(problems)
     model = recipe.model
     length = SENTENCE_TOKENS
     parameters = count_parameters(model, vocab_size, vocab_size, is_shared=True)

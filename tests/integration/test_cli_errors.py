@@ -55,7 +55,7 @@ def nmtkit(
         (
             "train d --out r --ema-decay 0.0001",
             2,
-            "ema_decay 0.0001 0.5; 1 training.ema_decay",
+            "ema_decay 0.0001 0.5; 0.9999 training.ema_decay",
         ),
         ("train data more --out run", 2, "more nmtkit train --help"),
         ("train d --out r --preset bg", 2, "--preset bg big"),

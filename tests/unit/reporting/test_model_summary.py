@@ -7,11 +7,9 @@ import pytest
 from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
-from nmtkit.errors import ConfigError
 from nmtkit.model.cost import Workload, training_operations
 from nmtkit.reporting.model_summary import ModelSummary, summarize_model, summary_lines
 from nmtkit.storage.json_data import encode
-from tests.messages import refuses
 
 
 def of_preset(name: str, vocab_size: int = 37_000) -> ModelSummary:
@@ -77,12 +75,6 @@ def test_the_largest_update_is_rounded_to_two_digits() -> None:
     tokens = found.memory["float32"]["kept"].largest_update(24e9)
     assert 10_000 < tokens < 100_000
     assert f"; updates of at most {tokens // 1000},000 in 24 GB, " in values_of(found)["float32"]
-
-
-@pytest.mark.parametrize("vocab_size", [-1, 0, 7, 10_000_001])
-def test_an_impossible_vocabulary_size_is_refused(vocab_size: int) -> None:
-    with refuses(ConfigError, f"vocab_size {vocab_size} 8 10000000 vocabulary.vocab_size"):
-        of_preset("base", vocab_size)
 
 
 def test_the_paper_s_parameters_are_printed_on_request() -> None:
