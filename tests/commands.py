@@ -17,7 +17,6 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import click
-import torch
 
 from nmtkit.progress import counting
 from nmtkit_cli import command_line, main
@@ -101,7 +100,6 @@ def _be_the_command(line: list[str], descriptors: Sequence[int], folder: Path | 
         if folder is not None:
             os.chdir(folder)
         counting.FIRST_REPORT_S = math.inf  # however slow the machine is
-        torch.set_num_threads(1)  # those of the process that was forked are not in its fork
         sys.argv = line
         with workers_as_forks():
             main.main()

@@ -168,7 +168,8 @@ def held_by_another_process(context: AbstractContextManager[object]) -> Iterator
 def fork() -> int:
     """Fork this process without Python's warning.
 
-    The child never collects the garbage of this process, whose finalisers could change the disk.
+    The child never collects the garbage of this process, whose finalisers could change the disk,
+    and computes on one thread: those that torch has started here are not in the child.
     """
     if "torch" in sys.modules:
         for name in USED_LATER:
@@ -179,6 +180,8 @@ def fork() -> int:
         child = os.fork()
     if child == 0:
         gc.freeze()
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(1)
     return child
 
 
