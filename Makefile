@@ -22,7 +22,7 @@ install: $(INSTALLED)  ## create the environment and install nmtkit in it
 demo: $(INSTALLED)  ## a small example from text to score: preprocess, train, average, translate, score
 	PATH="$$(cd "$(BIN)" && pwd):$$PATH" examples/demo/run.sh
 
-test: $(INSTALLED)  ## a sample of all cases, in six minutes on two cores
+test: $(INSTALLED)  ## a sample of all cases, in seven minutes on two cores
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
 
 test-fast: $(INSTALLED)  ## the unit tests, in about a minute on two cores
