@@ -1,6 +1,6 @@
 """Builders of the small things that tests begin with."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,6 +22,8 @@ from nmtkit.data.filters import HeldOutText
 from nmtkit.data.prepare import SIZES, Sizes, prepare
 from nmtkit.model.transformer import Transformer
 from nmtkit.progress.counting import WorkReporter
+from nmtkit.storage.manifest import Json
+from nmtkit.storage.model_folder import write_model
 from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
 
@@ -183,6 +185,29 @@ def tiny_model(codec: TextCodec, seed: int = 1, **shape: Any) -> Transformer:
         if "memory_attention" in name:
             parameter.data.mul_(2)
     return model.eval()
+
+
+def write_tiny_model(
+    folder: Path,
+    codec: TextCodec | None = None,
+    seed: int = 1,
+    fields: Mapping[str, Json] = {},
+    **shape: Any,
+) -> Path:
+    """Write the folder of a `tiny_model`, and return it.
+
+    Args:
+        folder: a new one.
+        codec: of its vocabulary; None = `tiny_codec`.
+        seed: of its weights.
+        fields: of its manifest.
+        shape: settings of `ModelConfig`, as for `tiny_model`.
+    """
+    codec = codec or tiny_codec()
+    model = tiny_model(codec, seed, **shape)
+    recipe = TrainRecipe(model=model.config)
+    write_model(folder, model.state_dict(), recipe, codec, dict(fields), overwrite=False)
+    return folder
 
 
 def randomize(module: Module) -> Module:

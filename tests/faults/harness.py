@@ -1,12 +1,8 @@
 """Kill a process, or make it fail, before its k-th change on disk through `os`.
 
-Tests use `run_in_child`, which forks, and `fault_points`, which finds all k. From the shell:
+Tests use `run_in_child`, which forks, and `fault_points`, which finds all k.
 
-    python tests/faults/harness.py kill@17 -- nmtkit preprocess -s en -t de ...
-    python tests/faults/harness.py count@0 -- package.module:function argument ...
-
-kill: SIGKILL. enospc, eio: the call raises that error, once. count: nothing fails; the number of
-changes is printed at the end.
+kill: SIGKILL. enospc, eio: the call raises that error, once. count: nothing fails.
 """
 
 import errno
@@ -31,7 +27,6 @@ USED_LATER = ("torch._dynamo", "sacrebleu.metrics")
 """Modules that training imports late, which takes a second: once instead of in each fork."""
 
 ERRORS = {"enospc": errno.ENOSPC, "eio": errno.EIO}
-MODES = ("count", "kill", *ERRORS)
 
 
 @dataclass
@@ -190,27 +185,3 @@ def fault_points(action: Callable[[], object]) -> range:
     outcome = run_in_child(action, Fault("count", 0))
     assert not outcome.exception, outcome
     return range(1, outcome.num_changes + 1)
-
-
-def main(arguments: list[str]) -> None:
-    """Run a command in this process with a fault; see the docstring of this module."""
-    if len(arguments) < 3 or arguments[1] != "--" or arguments[0].partition("@")[0] not in MODES:
-        sys.exit(f"usage: harness.py {'|'.join(MODES)}@K -- nmtkit|MODULE:FUNCTION ARGUMENT...")
-    (spec, _, command, *rest) = arguments
-    mode, _, at = spec.partition("@")
-    module, _, function = ("nmtkit_cli.main:main" if command == "nmtkit" else command).partition(
-        ":"
-    )
-    action = getattr(importlib.import_module(module), function)
-    sys.argv = [command, *rest]
-    fault = Fault(mode, int(at))
-    try:
-        with injected(fault, is_synced=True):
-            action()
-    finally:
-        if mode == "count":
-            print(f"changes: {fault.num_changes}", file=sys.stderr)  # noqa: T201
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

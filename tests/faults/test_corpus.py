@@ -20,12 +20,11 @@ import pytest
 from nmtkit_cli.command_line import run
 from tests.faults.harness import Fault, fault_points, run_in_child, start, wait
 from tests.folders import names_in
-from tests.integration.test_translate_command import write
 from tests.integration.test_translate_workers import workers_of
 from tests.launching import TIMEOUT_S, is_running, wait_for
 from tests.messages import check_errors
 from tests.thoroughness import sample
-from tests.tiny import WORDS, tiny_codec
+from tests.tiny import WORDS, write_tiny_model
 
 KILLS = 6
 END = {"kill": "", "enospc": "SystemExit: 5", "signal": f"SystemExit: {128 + signal.SIGTERM}"}
@@ -42,7 +41,7 @@ class Signal(Fault):
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write(tmp_path_factory.mktemp("model") / "model", 1, tiny_codec())
+    return write_tiny_model(tmp_path_factory.mktemp("model") / "model")
 
 
 def prepare(root: Path, num_lines: int) -> Path:

@@ -7,15 +7,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmtkit.config.schema import TrainRecipe
 from nmtkit.errors import DamagedError
 from nmtkit.storage.checkpoint import newest_resumable
 from nmtkit.storage.durable import read_manifest
 from nmtkit.storage.manifest import verify_files
-from nmtkit.storage.model_folder import load_model, write_model
+from nmtkit.storage.model_folder import load_model
 from tests.messages import refuses
 from tests.snapshots import tiny_run
-from tests.tiny import tiny_codec, tiny_model
+from tests.tiny import write_tiny_model
 
 CPU = torch.device("cpu")
 NUM_POSITIONS = 64
@@ -31,10 +30,7 @@ FILES = (
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    model = tiny_model(tiny_codec())
-    made = tmp_path_factory.mktemp("damage") / "model"
-    write_model(made, model.state_dict(), TrainRecipe(model=model.config), tiny_codec(), {}, False)
-    return made
+    return write_tiny_model(tmp_path_factory.mktemp("damage") / "model")
 
 
 def positions(content: bytes, name: str) -> list[int]:

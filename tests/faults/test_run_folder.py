@@ -164,7 +164,6 @@ def test_a_lock_or_log_that_others_made_ends_a_run_before_its_first_update(
 
 
 ODD_NAMES = {
-    "spaces": "a run of mine",
     "a line end": "first\nsecond",
     "signs with a meaning": "*[x]?{y}~$HOME;#",
     "an option": "--out",
@@ -218,6 +217,7 @@ def renamed(run: Path) -> None:
     run.rename(run.with_name("renamed"))
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("log_every", [1, 100])
 @pytest.mark.parametrize("lose", [renamed, shutil.rmtree])
 @pytest.mark.parametrize("is_followed", [False, True])

@@ -2,15 +2,11 @@
 
 import re
 import subprocess
-from pathlib import Path
-
-import pytest
 
 from tests.architecture.test_readme import check
-from tests.recipes import ADAPTATION, make
+from tests.recipes import ADAPTATION
 
 CORPUS = "/corpora"
-SCORED = ["scratch", "child", "domain", "mixed", "frozen"]
 
 
 def printed(*arguments: str) -> list[str]:
@@ -36,25 +32,6 @@ def test_every_command_exists() -> None:
     assert {line.split()[1] for line in found} == {"preprocess", "train", "translate", "score"}
     for line in found:
         check(line)
-
-
-@pytest.mark.parametrize(
-    ("target", "stages"),
-    [
-        ("text", []),
-        ("parent", ["parent"]),
-        ("scratch", ["scratch"]),
-        ("child", ["parent", "child"]),
-        ("domain", ["parent", "child", "domain"]),
-        ("mixed", ["parent", "child", "mixed"]),
-        ("frozen", ["parent", "child", "frozen"]),
-        ("score", ["parent", *SCORED]),
-    ],
-)
-def test_a_target_trains_its_stage_and_those_before_it_once(target: str, stages: list[str]) -> None:
-    found = [*trained(target)]
-    assert sorted(found) == sorted(stages)
-    assert [stage for stage in found if stage in stages[:-1]] == stages[:-1] or target == "score"
 
 
 def test_each_stage_begins_with_the_last() -> None:
@@ -100,29 +77,3 @@ def test_frozen_is_the_domain_with_frozen_embeddings() -> None:
     frozen = found["frozen"].replace(" --freeze embeddings", "")
     assert frozen != found["frozen"]
     assert frozen.replace("seed-1/frozen", "seed-1/domain") == found["domain"]
-
-
-@pytest.mark.parametrize("target", ["score", "text", "child"])
-def test_without_a_corpus_make_says_what_to_set(target: str) -> None:
-    done = subprocess.run(
-        ["make", target, "CORPUS="],
-        cwd=ADAPTATION,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert done.returncode == 2
-    assert done.stdout == ""
-    (line,) = done.stderr.splitlines()
-    assert "*** set CORPUS=/folder with tatoeba.en-de, tatoeba.en-fr and news-comm" in line
-
-
-def test_a_missing_corpus_ends_with_one_line_of_the_text(tmp_path: Path) -> None:
-    done = make("child", f"CORPUS={tmp_path}", f"WORK={tmp_path}/work", folder=ADAPTATION)
-    assert done.returncode == 2
-    errors = [line for line in done.stderr.splitlines() if not line.startswith("make: ")]
-    assert errors == [
-        f"text: error: {tmp_path}: no folder tatoeba.en-de; give the absolute path of the folder "
-        "that has it (make: CORPUS=)"
-    ]
-    assert not (tmp_path / "work" / "text" / "written").exists()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from nmtkit.config.schema import AlignRecipe, TrainRecipe, recipe_of
+from nmtkit.config.schema import AlignRecipe, recipe_of
 from nmtkit.config.training import AligningAttention
 from nmtkit.decoding import loading
 from nmtkit.decoding.aligner import Aligner
@@ -22,12 +22,11 @@ from nmtkit.progress.counting import WorkReporter
 from nmtkit.storage.growing_file import FORMAT, VERSION
 from nmtkit.storage.manifest import seal
 from nmtkit.storage.model_description import hashes_of, store_aligning_attention
-from nmtkit.storage.model_folder import write_model
 from nmtkit.text.closed_words import Words
 from tests.commands import nmtkit
 from tests.folders import names_in
 from tests.messages import refused, refuses
-from tests.tiny import WORDS, never_warn, tiny_codec, tiny_model, write_lines
+from tests.tiny import WORDS, never_warn, tiny_codec, write_lines, write_tiny_model
 from tests.trees import parser_codec
 
 USUAL = ("--reverse", "de-en", "--symmetrize", "union", "--min-weight", "0.2", "--threads", "1")
@@ -42,9 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, codec = tmp_path_factory.mktemp("inputs"), tiny_codec()
     codecs = {"en-de": codec, "de-en": replace(codec, source_lang="de", target_lang="en")}
     for seed, (name, own) in enumerate(codecs.items()):
-        model = tiny_model(own, seed)
-        recipe = TrainRecipe(model=model.config)
-        write_model(folder / name, model.state_dict(), recipe, own, {}, overwrite=False)
+        write_tiny_model(folder / name, own, seed)
     draw = random.Random(1)
     lines = [" ".join(draw.choices(WORDS, k=draw.randint(0, 6))) for _ in range(NUM_LINES)]
     write_lines(folder / "s.en", lines)
@@ -88,9 +85,7 @@ def test_two_processes_align_as_one_does(folder: Path, expected: list[str]) -> N
 def test_models_of_several_and_of_two_languages_align_together(folder: Path) -> None:
     codec = replace(tiny_codec(), source=(words := Words([*WORDS, "<2de>", "<2en>"])), target=words)
     codec = codec.with_directions(["en-de", "de-en"], has_source_symbols=False)
-    model = tiny_model(codec)
-    recipe = TrainRecipe(model=model.config)
-    write_model(folder / "both", model.state_dict(), recipe, codec, {}, overwrite=False)
+    write_tiny_model(folder / "both", codec)
     for models, languages in (
         (("both", "de-en"), ("de",)),
         (("en-de", "both"), ("de", "--source-lang", "en")),
@@ -184,9 +179,7 @@ def test_the_chosen_layers_are_stored_and_used(folder: Path, tmp_path: Path) -> 
     codec = tiny_codec()
     reverse_codec = replace(codec, source_lang="de", target_lang="en")
     for name, own, seed in (("en-de", codec, 3), ("de-en", reverse_codec, 4)):
-        model = tiny_model(own, seed)
-        recipe = TrainRecipe(model=model.config)
-        write_model(tmp_path / name, model.state_dict(), recipe, own, {}, overwrite=False)
+        write_tiny_model(tmp_path / name, own, seed)
     hashes = hashes_of(tmp_path / "en-de")
     files = ("--source", folder / "s.en", "--target", folder / "s.de")
     default = align("en-de", *USUAL, *files, folder=tmp_path)
@@ -260,10 +253,7 @@ def test_nothing_is_stored_without_pairs(folder: Path) -> None:
 
 
 def test_a_parser_does_not_align(tmp_path: Path) -> None:
-    codec = parser_codec()
-    model = tiny_model(codec)
-    recipe = TrainRecipe(model=model.config)
-    write_model(tmp_path / "parser", model.state_dict(), recipe, codec, {}, overwrite=False)
+    write_tiny_model(tmp_path / "parser", parser_codec())
     refused(nmtkit("align", "parser", folder=tmp_path), 2, "parser trees; translates")
 
 

@@ -5,25 +5,19 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
-from nmtkit.config.schema import TrainRecipe
-from nmtkit.storage.model_folder import write_model
 from tests.commands import nmtkit
 from tests.messages import refused
-from tests.tiny import tiny_codec, tiny_model
+from tests.tiny import write_tiny_model
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a model of two layers and two heads."""
     root = tmp_path_factory.mktemp("attention")
-    codec = tiny_codec()
-    model = tiny_model(codec)
-    recipe = TrainRecipe(model=model.config)
-    write_model(root / "model", model.state_dict(), recipe, codec, {}, overwrite=False)
+    write_tiny_model(root / "model")
     return root
 
 
@@ -71,28 +65,13 @@ def test_what_translate_writes_is_what_is_looked_at(folder: Path) -> None:
             )
 
 
-def test_a_picture_is_written(folder: Path) -> None:
-    options = "model --format svg --layer 2 --heads 2 --word b --attention encoder"
-    done = attention(folder, options, b"a b c\n")
-    assert (done.returncode, done.stderr) == (0, b"")
-    title = ElementTree.fromstring(done.stdout).findtext("{http://www.w3.org/2000/svg}title")
-    assert title == "encoder self-attention, layer 2 of 2, head 2"
-
-
 @pytest.mark.parametrize(
     ("line", "text", "code", "keys"),
     [
         ("", b"a\n", 2, "MODEL nmtkit attention --help"),
         ("none", b"a\n", 4, "none"),
-        ("model", b"", 3, "input"),
-        ("model", b"a\tA\tb\n", 3, "input:1 2"),
-        ("model --format svg --layer 9", b"a\n", 2, "layer 9 2"),
         ("model --heads 3", b"a\n", 2, "heads 3 2; 1"),
-        ("model --attention memory", b"a\n", 2, "attention memory; --translate"),
-        ("model --sentence 2", b"a\n", 2, "sentence 2 1"),
         ("model --max-weights 9", b"a b\n", 3, "input:1 3 36"),
-        ("model --input-format json", b"a\n", 3, "input:1 JSON"),
-        ("model --translate", b"a\tA\n", 3, "input:1; --translate"),
         ("model --format pdf", b"a\n", 2, "format pdf html json svg"),
     ],
 )

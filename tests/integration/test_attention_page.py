@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nmtkit.reporting.attention.sentences import AttentionMap, Sentence, Tokens, as_object, packed
+from nmtkit.reporting.attention.sentences import AttentionMap, Sentence, Tokens
 from nmtkit.reporting.attention.view import page
 from tests.integration.browser import CHROMIUM, Page, browser
 from tests.unit.reporting.attention.builders import HOSTILE, example_sentence, random_weights
@@ -125,47 +125,6 @@ def test_words_are_shown_as_text_whatever_they_look_like(chromium: Page) -> None
     assert chromium.evaluate("document.title") == f"Attention of {HOSTILE}"
 
 
-@pytest.mark.parametrize(
-    ("kind", "sides"),
-    [
-        ("memory", ["target", "source"]),
-        ("encoder", ["source", "source"]),
-        ("decoder", ["target", "target"]),
-    ],
-)
-def test_headings_over_both_columns_name_their_sides(
-    chromium: Page, kind: str, sides: list[str]
-) -> None:
-    go(chromium, f"attention={kind}")
-    code = "[...document.querySelectorAll('.caption')].map((one) => one.textContent)"
-    assert chromium.evaluate(code) == [sides[0], "attends to \u2192", sides[1]]
-    code = "[...document.querySelectorAll('{}')].map((one) => one.getAttribute('x'))"
-    places = chromium.evaluate(code.format(".caption"))
-    for side, place in (("row", places[0]), ("column", places[2])):
-        assert {*chromium.evaluate(code.format(f"[data-{side}]"))} == {place}
-
-
-def test_cross_attention_is_offered_first(chromium: Page) -> None:
-    code = "[...document.querySelectorAll('#attention input')].map((one) => one.value)"
-    assert chromium.evaluate(code) == ["memory", "encoder", "decoder"]
-    assert "memory" not in chromium.evaluate("document.body.innerText")
-
-
-def test_the_marks_of_spaces_are_light_and_words_are_not(chromium: Page) -> None:
-    code = "[...document.querySelectorAll('[data-row] .space')].map((one) => one.textContent)"
-    assert chromium.evaluate(code) == ["\u2581", "\u2581"]
-    mark = "document.querySelector('[data-row] .space')"
-    assert float(chromium.evaluate(f"getComputedStyle({mark}).fillOpacity")) < 0.5
-
-
-def test_a_scale_has_the_colour_of_the_squares(chromium: Page) -> None:
-    go(chromium, "heads=2&drawing=matrix")
-    weights = example_sentence().attentions[0].weights[1, 1].flatten().tolist()
-    opacities = [float(one) for one in drawn(chromium, "rect", "fill-opacity")]
-    assert opacities == pytest.approx([one**0.5 for one in weights if one >= 0.02], abs=1e-3)
-    assert fill_of(chromium, ".scale") == fill_of(chromium, ".weights rect") == HEAD_2["light"]
-
-
 @pytest.mark.parametrize("between", ["subwords", "words"])
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "memory"])
 def test_the_numbers_are_the_models(chromium: Page, kind: str, between: str) -> None:
@@ -241,27 +200,6 @@ def test_an_address_of_what_is_not_there_shows_something_else(chromium: Page, pa
     assert "encoder self-attention" in description(chromium)
 
 
-@pytest.mark.parametrize(
-    ("part", "key", "value"),
-    [
-        ("layer=99", "layer", "2"),
-        ("layer=x", "layer", "2"),
-        ("heads=99", "heads", "1,2"),
-        ("heads=99,2", "heads", "1,2"),
-        ("heads=", "heads", ""),
-    ],
-)
-def test_a_layer_or_heads_that_are_not_there_are_as_at_first(
-    chromium: Page, part: str, key: str, value: str
-) -> None:
-    go(chromium, part)
-    code = f"[...document.querySelectorAll('#{key} input:checked')].map((one) => one.value)"
-    assert chromium.evaluate(code) == [one for one in value.split(",") if one]
-    go(chromium, f"{part}&attention=memory")
-    chromium.click("#drawing input[value=matrix]")
-    assert kept(chromium)[key] == value
-
-
 def focus(chromium: Page) -> str:
     """Return what the control or the word that has the focus says."""
     code = "document.activeElement.value || document.activeElement.textContent"
@@ -306,13 +244,6 @@ def test_everything_can_be_done_by_keys(chromium: Page) -> None:
     assert kept(chromium)["word"] == ""
 
 
-def test_what_has_the_focus_is_seen(chromium: Page) -> None:
-    chromium.press("Tab")
-    chromium.press("Tab")
-    code = "getComputedStyle(document.activeElement.nextElementSibling).outlineStyle"
-    assert chromium.evaluate(code) == "solid"
-
-
 def test_every_control_has_a_name(chromium: Page) -> None:
     nodes: list[dict[str, Any]] = chromium.call("Accessibility.getFullAXTree")["nodes"]
     roles = ("radio", "checkbox", "button", "combobox", "image", "list", "group")
@@ -338,16 +269,6 @@ def test_a_source_alone_offers_the_encoder_only(chromium: Page) -> None:
     assert chromium.evaluate(disabled) == ["memory", "decoder"]
 
 
-def test_the_heads_of_a_layer_are_summarised(chromium: Page) -> None:
-    summary = as_object(example_sentence(), packed)["attentions"][0]["summary"][1]
-    code = "[...document.querySelectorAll('#summary tr')].map((row) => row.innerText)"
-    for row, head in zip(chromium.evaluate(code), summary, strict=True):
-        expected = [f"{head['entropy']:.2f}", f"{head['distance']:.1f}"]
-        assert row.split()[1:3] == expected
-    chromium.click("#summary tr:nth-child(2) button")
-    assert kept(chromium)["heads"] == "2"
-
-
 def test_a_long_sentence_is_drawn_without_lag(chromium: Page, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     view = {**SELECTED, "heads": ",".join(map(str, range(1, LONG_HEADS + 1)))}
@@ -370,14 +291,3 @@ def test_a_long_sentence_is_drawn_without_lag(chromium: Page, tmp_path: Path) ->
     assert milliseconds(move) < DRAWING_MS / 4
     assert description(chromium).startswith("token50 attends to ")
     chromium.messages.clear()  # of the other page
-
-
-def test_it_can_be_seen(chromium: Page) -> None:
-    pictures = []
-    for scheme in ("light", "dark"):
-        for drawing in ("lines", "matrix"):
-            chromium.prefer(scheme)
-            go(chromium, f"drawing={drawing}&scheme={scheme}")
-            pictures.append(chromium.screenshot())
-    assert len({*pictures}) == 4
-    assert all(picture.startswith(b"\x89PNG") for picture in pictures)

@@ -16,8 +16,7 @@ clean:
 """
 
 
-@pytest.mark.parametrize("is_git", [True, False])
-@pytest.mark.parametrize("data", ["shared/data", "own"])
+@pytest.mark.parametrize(("is_git", "data"), [(True, "shared/data"), (False, "own")])
 def test_a_clone_in_an_odd_folder_is_tested_with_the_data_of_the_original(
     tmp_path: Path, is_git: bool, data: str
 ) -> None:

@@ -17,8 +17,6 @@ COMMAND = (sys.executable, "-m", "nmtkit_cli")
 TIMEOUT_S = 60
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path.cwd())}
 FULL = Path("/dev/full")
-HEAVY = ("torch", "sentencepiece", "numpy", "rich", "sacrebleu", "safetensors")
-NAMES = ("preprocess", "train", "average-checkpoints", "translate", "score", "report")
 
 Process = subprocess.CompletedProcess[bytes]
 
@@ -98,7 +96,6 @@ def nmtkit(
         ("score --model m --source none", 2, "none"),
         ("score --reference r --model m --source s", 2, "--reference --model"),
         ("score --model m", 2, "--model --source --input-format json"),
-        ("score --reference r --source s", 2, "--source --model --metric-command"),
         ("score --model m --source s --metric ter", 2, "--metric --model"),
         ("score --model m --source s a b", 2, "--model 2"),
         ("score --reference r --threads 1", 2, "--threads --model"),
@@ -121,34 +118,15 @@ def test_the_configuration_of_another_toolkit_is_no_recipe(tmp_path: Path) -> No
     refused(process, 2, "x.yaml TOML YAML; nmtkit train --print-config")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], *([name, "--help"] for name in NAMES)])
-def test_help_works_without_importing_anything_heavy(arguments: list[str], tmp_path: Path) -> None:
-    process = nmtkit(arguments, tmp_path, {"PYTHONPROFILEIMPORTTIME": "1"})
-    imported = {line.rpartition("|")[2].strip() for line in process.stderr.decode().splitlines()}
-    assert process.returncode == 0
-    assert process.stdout.startswith(b"Usage: nmtkit")
-    assert "nmtkit_cli.main" in imported
-    assert imported.isdisjoint(HEAVY)
-
-
 def test_without_arguments_the_help_is_printed(tmp_path: Path) -> None:
     process = nmtkit([], tmp_path, {})
     assert process.returncode == 0
     assert process.stdout == nmtkit(["--help"], tmp_path, {}).stdout
 
 
-def test_help_of_the_whole_explains_commands_and_exit_codes(tmp_path: Path) -> None:
-    text = " ".join(nmtkit(["--help"], tmp_path, {}).stdout.decode().split())
-    assert "Commands: preprocess Turn parallel text into a dataset. info Describe a dataset" in text
-    assert "Exit codes: 0 done 1 a bug in nmtkit; `nmtkit --debug ...` shows where 2 wrong" in text
-    road = ("preprocess -s en", "train data/", "average-checkpoints", "translate model/", "score")
-    places = [text.index(f"nmtkit {command}", text.index("Examples:")) for command in road]
-    assert places == sorted(places)
-
-
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["--version"], ["train", "--help"], ["train", "--print-config"], ["score"]],
+    [["--version"], ["train", "--print-config"], ["score"]],
 )
 @pytest.mark.skipif(not FULL.is_char_device(), reason="there is no device /dev/full")
 def test_a_full_disk_behind_standard_output_is_exit_5(arguments: list[str], tmp_path: Path) -> None:
@@ -205,7 +183,7 @@ def test_standard_output_for_reading_only_is_exit_5() -> None:
     ("line", "stream"),
     [
         ("score --reference ref", "<&-"),
-        *((line, ">&-") for line in ("score --reference ref", "--help", "--version", "train -h")),
+        *((line, ">&-") for line in ("score --reference ref", "train -h")),
     ],
 )
 def test_a_closed_standard_stream_is_reported(line: str, stream: str, tmp_path: Path) -> None:
@@ -253,11 +231,9 @@ def test_the_configuration_that_is_printed_reads_back_as_itself(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
-        ("nmtkit tra", ["plain,train", "plain,translate"]),
         ("nmtkit translate --be", ["plain,--beam"]),
         ("nmtkit train --positions l", ["plain,learned"]),
         ("nmtkit train --preset b", ["plain,base", "plain,big", "plain,big-en-fr"]),
-        ("nmtkit translate mo", ["file,mo"]),
         ("nmtkit preprocess --train co", ["file,co"]),
     ],
 )
@@ -271,10 +247,3 @@ def test_the_shell_completes_commands_options_choices_and_paths(
     }
     process = nmtkit([], tmp_path, environment)
     assert process.stdout.decode().splitlines() == completed
-
-
-def test_the_completion_script_of_bash_names_the_command(tmp_path: Path) -> None:
-    process = nmtkit([], tmp_path, {"_NMTKIT_COMPLETE": "bash_source"})
-    assert process.returncode == 0
-    assert b"_NMTKIT_COMPLETE=bash_complete" in process.stdout
-    assert process.stdout.rstrip().endswith(b"_nmtkit_completion_setup;")

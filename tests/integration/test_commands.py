@@ -105,23 +105,9 @@ def test_from_text_to_a_score(folder: Path, run: Path) -> None:
     assert json.loads(done.stdout).keys() == {"system", "BLEU"}
 
 
-def test_a_model_of_restricted_attention_is_trained_and_translates(folder: Path) -> None:
-    done = train(folder, "near", "--window", 2)
-    assert done.returncode == 0, done.stderr
-    text = "".join(f"{line}\n" for line in VALID_LINES)
-    done = nmtkit_in_text("translate", folder / "near", stdin=text)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("\n") == len(VALID_LINES)
-    again = train(folder, "near", "--window", 3, "--max-updates", 5)
-    refused(again, 2, "window 2 3")
-    impossible = train(folder, "impossible", "--window", -2)
-    refused(impossible, 2, "window -2 0")
-    assert impossible.stderr.count("\n") == 1
-
-
 @pytest.mark.parametrize(
     ("window", "has_flash", "expected"),
-    [(0, False, "padded"), (2, False, "windowed"), (0, True, "flash"), (2, True, "flash")],
+    [(0, False, "padded"), (2, False, "windowed"), (2, True, "flash")],
 )
 def test_what_computes_attention_is_announced(
     window: int, has_flash: bool, expected: str, folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -180,19 +166,6 @@ def test_nothing_is_written_with_the_dataset_of_another_run(
     assert not out.exists()
 
 
-def test_the_printed_configuration_repeats_the_run(folder: Path) -> None:
-    printed = nmtkit_in_text("train", "--config", folder / "recipe.toml", "--print-config")
-    assert printed.returncode == 0, printed.stderr
-    assert printed.stdout == (folder / "recipe.toml").read_text(encoding="utf-8")
-
-
-def test_existing_output_is_not_touched_without_overwrite(folder: Path) -> None:
-    train_prefix, valid = folder / "train", folder / "valid"
-    command = ["preprocess", "-s", "en", "-t", "de", "--train", train_prefix, "--valid", valid]
-    done = nmtkit_in_text(*command, "--segmentation", "words", "--out", folder / "data")
-    refused(done, 2, f"{folder / 'data'}; --overwrite")
-
-
 @pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     ("number", "code", "name"), [(signal.SIGTERM, 75, "SIGTERM"), (signal.SIGINT, 130, "SIGINT")]
@@ -248,8 +221,3 @@ def test_settings_of_another_run_are_refused_by_name(folder: Path, run: Path) ->
     done = train(folder, run.name, "--heads", "4")
     refused(done, 2, "heads 2 4")
     assert done.stderr.count("error:") == 1
-
-
-def test_a_folder_that_is_no_run_is_refused(folder: Path) -> None:
-    done = train(folder, "data")
-    refused(done, 2, f"{folder / 'data'}")

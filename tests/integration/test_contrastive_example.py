@@ -9,12 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from nmtkit.config.schema import ScoringConfig, TrainRecipe
+from nmtkit.config.schema import ScoringConfig
 from nmtkit.decoding.scorer import Scorer, line_names
-from nmtkit.storage.model_folder import write_model
-from tests.messages import refused
 from tests.shared_data import ROOT
-from tests.tiny import TRAIN_LINES, never_warn, tiny_codec, tiny_model, write_lines
+from tests.tiny import (
+    TRAIN_LINES,
+    never_warn,
+    tiny_codec,
+    tiny_model,
+    write_lines,
+    write_tiny_model,
+)
 
 EXAMPLE = ROOT / "examples" / "contrastive"
 SUITE = [
@@ -41,13 +46,10 @@ def accuracy(folder: Path, *options: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_a_right_translation_is_more_probable_than_all_wrong_ones(tmp_path: Path) -> None:
-    codec = tiny_codec()
-    model = tiny_model(codec)
-    recipe = TrainRecipe(model=model.config)
-    write_model(tmp_path / "model", model.state_dict(), recipe, codec, {}, overwrite=False)
+    write_tiny_model(tmp_path / "model")
     same_tokens = ("a", "zzz", "qqq", "unknown")  # in every batch, so neither is better
     write_lines(tmp_path / "suite.tsv", ["\t".join(one) for one in (*SUITE, same_tokens)])
-    scorer = Scorer([model], codec, ScoringConfig(), never_warn)
+    scorer = Scorer([tiny_model(tiny_codec())], tiny_codec(), ScoringConfig(), never_warn)
     right = {"number": 0, "article": 0}
     for source, *texts, category in SUITE:
         best, *others = (
@@ -74,14 +76,6 @@ def test_a_line_that_is_no_example_is_an_error(tmp_path: Path, line: str) -> Non
     done = accuracy(tmp_path, "--model", "none")
     assert done.returncode == 1
     assert done.stderr.startswith("suite.tsv:2: not source, right, wrong, category; fix")
-
-
-@pytest.mark.thorough
-def test_an_error_of_the_command_is_that_of_the_example(tmp_path: Path) -> None:
-    write_lines(tmp_path / "suite.tsv", ["a\tA\tB\tnumber"])
-    done = accuracy(tmp_path, "--model", "none")
-    assert done.stdout == ""
-    refused(done, 4, "none folder; path")
 
 
 LINGEVAL97 = [

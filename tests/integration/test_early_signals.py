@@ -11,7 +11,6 @@ import pytest
 from tests.launching import SETTINGS, TIMEOUT_S
 from tests.messages import check_errors
 
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP, signal.SIGINT)
 CONSOLE_SCRIPT = "import sys; from nmtkit_cli.main import main; sys.exit(main())"
 ENTRIES = {"module": ("-m", "nmtkit_cli"), "script": ("-c", CONSOLE_SCRIPT)}
 HOOK = """
@@ -48,7 +47,7 @@ def end(
 @pytest.mark.parametrize(
     ("entry", "module", "number"),
     [
-        *(("module", FIRST, number) for number in STOP_SIGNALS),
+        ("module", FIRST, signal.SIGHUP),
         ("script", FIRST, signal.SIGINT),
         ("script", "click", signal.SIGTERM),
         ("module", "nmtkit_cli.score", signal.SIGINT),

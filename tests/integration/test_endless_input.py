@@ -12,8 +12,7 @@ from nmtkit.text import lines
 from tests.commands import nmtkit
 from tests.faults.harness import fork
 from tests.messages import refused
-from tests.tiny import tiny_codec, write_lines
-from tests.unit.rerank.builders import write_tiny_model
+from tests.tiny import write_lines, write_tiny_model
 
 LINE, OBJECT, WHOLE = 2**20, 2**25, 2**22
 """Limits of a line, of a line of JSON, and of a whole file, which is lower here than in use."""
@@ -53,7 +52,7 @@ READERS: dict[str, tuple[str, int]] = {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("endless")
-    write_tiny_model(root / "model", tiny_codec())
+    write_tiny_model(root / "model")
     for name in ("text", "text.en", "text.de"):
         write_lines(root / name, ["(S (NN a))"] * 3)
     write_lines(root / "objects", ['{"source": "a", "translation": "b"}'])

@@ -12,11 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from nmtkit.config.schema import TrainRecipe
 from nmtkit.runtime.environment import SPIN_COUNT
-from nmtkit.storage.model_folder import write_model
 from tests.launching import SETTINGS
-from tests.tiny import TRAIN_LINES, tiny_codec, tiny_dataset, tiny_model
+from tests.tiny import TRAIN_LINES, tiny_dataset, write_tiny_model
 
 ROOT = Path(__file__).parents[2]
 STRANGE_MODULES = ("nmtkit_cli", "nmtkit", "multiprocessing", "runpy", "ctypes", "torch")
@@ -28,10 +26,7 @@ TRAIN = f"train data --out run --max-updates 1 {SETTINGS}"
 def files(tmp_path: Path) -> Path:
     """Return a folder with text, a dataset, a model, the console script, and strange modules."""
     tiny_dataset(tmp_path)
-    codec = tiny_codec()
-    model = tiny_model(codec)
-    recipe = TrainRecipe(model=model.config)
-    write_model(tmp_path / "model", model.state_dict(), recipe, codec, {}, overwrite=False)
+    write_tiny_model(tmp_path / "model")
     (tmp_path / "bin").mkdir()
     script = "from nmtkit_cli.main import main\nif __name__ == '__main__':\n    main()\n"
     (tmp_path / "bin/nmtkit").write_text(script, encoding="ascii")

@@ -16,7 +16,7 @@ from nmtkit.training.initialization import Parent
 from nmtkit.training.run import train
 from tests.commands import nmtkit_in_text
 from tests.launching import SETTINGS, parameters
-from tests.messages import check_errors, check_message, refused
+from tests.messages import check_errors, refused
 from tests.ranks import DONE, recipe_of, train_on
 from tests.snapshots import read_tensors
 from tests.training import assert_same_tensors, logged, with_updates
@@ -88,17 +88,6 @@ def test_a_run_resumes_at_every_update_without_its_parent(
     ]
     assert losses[0] == losses[1]
     assert [update for update, _ in losses[0]] == [*range(7)]
-
-
-def test_an_error_with_the_parent_is_reported_once(
-    data: Path, parent: Path, tmp_path: Path
-) -> None:
-    recipe = child_recipe(2)
-    wider = replace(recipe, model=replace(recipe.model, feed_forward_size=64))
-    first, second = train_on(2, wider, data, tmp_path, parent=Parent(parent))
-    assert (first.exit_code, second.exit_code) == (2, 2)
-    check_message(first.message, 2, "feed_forward_size 64 32; settings preset")
-    assert not second.message
 
 
 def test_the_start_is_no_checkpoint_to_average(data: Path, parent: Path, tmp_path: Path) -> None:

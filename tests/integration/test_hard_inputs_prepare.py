@@ -13,7 +13,7 @@ import pytest
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import DataError
 from nmtkit.symbols import EOS_ID
-from nmtkit.text.lines import count_lines, decode_lines, open_bytes, read_lines, read_pair
+from nmtkit.text.lines import count_lines, decode_lines, open_bytes, read_lines
 from nmtkit.text.subword import Subword
 from tests.messages import refuses
 from tests.shared_data import HARD, NOT_TEXT, hard_files, needs_data
@@ -115,23 +115,6 @@ def test_invalid_lines_are_refused_and_valid_ones_accepted() -> None:
             assert list(lines) == [raw.decode()]
 
 
-def test_utf16_is_refused_with_the_command_that_converts_it() -> None:
-    with refuses(DataError, f"{NOT_TEXT} UTF-16; iconv"):
-        list(read_lines(HARD / NOT_TEXT))
-
-
-def test_a_byte_order_mark_changes_nothing_else() -> None:
-    lines = list(read_lines(HARD / "bom.txt"))
-    plain = next(read_lines(HARD / "nasty-utf8.txt"))
-    assert lines[0] == plain
-    assert "\ufeff" not in "".join(lines)
-
-
-@pytest.mark.parametrize("name", ["crlf.txt", "mixed-eol.txt"])
-def test_no_carriage_return_is_left_at_a_line_end(name: str) -> None:
-    assert not any(line.endswith("\r") for line in read_lines(HARD / name))
-
-
 def test_every_nasty_line_is_encoded_quickly_and_decodes_to_the_normalized_line() -> None:
     model = subwords()
     for line, entry in zip(
@@ -177,24 +160,3 @@ def test_sides_of_nasty_lines_stay_together_in_a_dataset(tmp_path: Path) -> None
     for i in range(len(shard)):
         assert shard.source[i].tolist() == shard.target[i].tolist()
         assert len(shard.source[i]) == len(kept[i]) + 1
-
-
-def test_unequal_files_are_refused_with_both_names_and_counts(tmp_path: Path) -> None:
-    train = as_prefix(tmp_path, "parallel-short.src", "parallel-short.tgt")
-    with refuses(DataError, f"{train}.en 3 {train}.de 2"):
-        prepared(tiny_recipe(train, train), tmp_path / "data")
-    assert not (tmp_path / "data").exists()
-
-
-def test_pairs_with_an_empty_side_are_dropped_and_counted(tmp_path: Path) -> None:
-    train = as_prefix(tmp_path, "parallel-empty.src", "parallel-empty.tgt")
-    counts = prepared(tiny_recipe(train, train), tmp_path / "data")
-    assert (counts["train"]["read"], counts["train"]["dropped"]["empty"]) == (4, 2)
-    dataset = Dataset.open(tmp_path / "data")
-    decode = dataset.codec.decode_target
-    (shard,) = dataset.train
-    assert [
-        (decode(shard.source[i].tolist()), decode(shard.target[i].tolist())) for i in range(2)
-    ] == [("one", "eins"), ("four", "vier")]
-    pairs = read_pair(HARD / "parallel-empty.src", HARD / "parallel-empty.tgt")
-    assert list(zip(dataset.valid_source, dataset.valid_target, strict=True)) == list(pairs)

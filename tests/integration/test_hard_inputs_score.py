@@ -64,11 +64,3 @@ def test_a_hard_file_is_a_perfect_translation_of_itself_or_refused(
     assert sum(one["sentences"] for one in scores["by_length"]) == described.get(
         "sentences", described["lf"]
     )
-
-
-def test_hard_files_of_different_lengths_are_refused_with_both_counts(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    paths = [str(HARD / f"parallel-short.{side}") for side in ("src", "tgt")]
-    assert run(["score", "--reference", *paths]) == 3
-    check_errors(capsys.readouterr().err, 3, f"{paths[1]} 2 {paths[0]} 3")

@@ -62,10 +62,3 @@ def test_the_hard_lines_are_answered_in_their_places(codec: TextCodec) -> None:
     first, others = warnings
     assert first.startswith(f"line {long_lines[0]}: ")
     assert others.startswith(f"and {len(long_lines) - 1} more lines were too long")
-
-
-def test_lines_of_very_mixed_length_keep_their_order_in_any_batch(codec: TextCodec) -> None:
-    lines = [line[:200] for line in read("very-mixed-lengths.txt")]
-    single = TranslationConfig(batch_size=1, max_source_length=64)
-    together = list(translate(translator(codec, WIDE, []), lines))
-    assert together == list(translate(translator(codec, single, []), lines))

@@ -11,11 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from nmtkit.config.schema import TrainRecipe
-from nmtkit.storage.model_folder import write_model
 from tests.folders import limit_file_size
 from tests.messages import check_errors
-from tests.tiny import tiny_codec, tiny_model, write_lines
+from tests.tiny import write_lines, write_tiny_model
 
 NUM_LINES = 200
 MAX_FILE_BYTES = 500
@@ -31,10 +29,7 @@ COMMANDS = {
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a model and lines."""
     root = tmp_path_factory.mktemp("limited")
-    codec = tiny_codec()
-    model = tiny_model(codec)
-    recipe = TrainRecipe(model=model.config)
-    write_model(root / "model", model.state_dict(), recipe, codec, {}, overwrite=False)
+    write_tiny_model(root / "model")
     write_lines(root / "source", ["a b c"] * NUM_LINES)
     return root
 

@@ -137,12 +137,6 @@ def test_each_metric_validates_and_chooses_the_best(
     assert record.signatures[name].startswith("nrefs:1|")
 
 
-def test_several_metrics_validate_together(data: Mapping[str, Path], tmp_path: Path) -> None:
-    done = train(data["text"], tmp_path, "--validate-metrics", "chrf, ter,paper-bleu")
-    assert done.returncode == 0, done.stderr
-    assert [list(one) for one in scores(tmp_path)] == [["chrf", "ter", "paper-bleu"]] * 2
-
-
 def test_trees_are_lines_of_text_too(data: Mapping[str, Path], tmp_path: Path) -> None:
     """Version 0.1 chose parsers by BLEU; such runs can be continued."""
     options = ("--validate-metrics", "brackets,bleu", "--best-metric", "bleu")

@@ -15,8 +15,7 @@ from tests.commands import nmtkit, nmtkit_in_text
 from tests.faults.harness import fork
 from tests.messages import refused
 from tests.processes import wait_until_asleep
-from tests.tiny import tiny_codec
-from tests.unit.rerank.builders import write_tiny_model
+from tests.tiny import write_tiny_model
 
 TEXT = "one two three four five\nsix seven eight nine ten\n"
 
@@ -103,7 +102,7 @@ def feed(pipe: int, text: bytes) -> None:
 def test_a_pipe_that_does_not_block_is_read_to_its_end(name: str, tmp_path: Path) -> None:
     line, text = READERS[name]
     text *= 5
-    write_tiny_model(tmp_path / "model", tiny_codec())
+    write_tiny_model(tmp_path / "model")
     (tmp_path / "text").write_bytes(b"a b c\n" * 5)
     reading, writing = os.pipe()
     os.set_blocking(reading, False)

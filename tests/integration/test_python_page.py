@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 import nmtkit
-from nmtkit.config.schema import TrainRecipe
-from nmtkit.storage.model_folder import write_model
-from tests.tiny import tiny_codec, tiny_model
+from tests.tiny import tiny_codec, write_tiny_model
 
 PAGE = Path("docs/python.md").read_text("utf-8")
 PAGES = {"docs/python.md": 8, "docs/scoring.md": 1, "README.md": 1}
@@ -27,9 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         codec = tiny_codec()
         if name == "de-en":
             codec = replace(codec, source_lang="de", target_lang="en")
-        model = tiny_model(codec, seed)
-        recipe = TrainRecipe(model=model.config)
-        write_model(root / name, model.state_dict(), recipe, codec, {}, overwrite=False)
+        write_tiny_model(root / name, codec, seed)
     return root
 
 

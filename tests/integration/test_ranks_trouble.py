@@ -129,15 +129,6 @@ def test_a_rank_with_another_log_is_refused(data: Path, tmp_path: Path) -> None:
     assert "rank 1 reads another log than rank 0" in second.message
 
 
-def test_a_missing_dataset_is_reported_once(tmp_path: Path) -> None:
-    first, second = train_on(
-        2, recipe_of(0.1, micro_batches=2), tmp_path / "none", tmp_path / "run"
-    )
-    assert first.exit_code == 4
-    assert "no such folder" in first.message
-    assert second == RankEnd(4, "")
-
-
 def test_weights_that_are_finite_on_no_rank_have_diverged(data: Path, tmp_path: Path) -> None:
     step = TrainState.step
 

@@ -87,25 +87,3 @@ def test_the_road_as_printed_works_in_order(folder: Path) -> None:
         *("import", "translate", "preprocess", "train", "translate", "export"),
         *("preprocess", "train", "average-checkpoints", "translate", "score", "score", "export"),
     ]
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("more", "expected"),
-    [
-        ("", "exports to: ctranslate2; not to marian: norm (pre) must be post [model.norm]\n"),
-        ("--norm post", "exports to: ctranslate2, marian\n"),
-    ],
-)
-def test_training_as_printed_says_what_the_note_on_marian_says(
-    more: str, expected: str, folder: Path
-) -> None:
-    assert "To export to Hugging Face's Marian later: add `--norm post`" in ROAD
-    own_text = [line for line in printed_commands() if "corpus/" in line or "train data/" in line]
-    preprocess, printed = own_text
-    data = f"data-{len(more)}/"
-    assert run(preprocess.replace("data/", data), folder).returncode == 0
-    out = f"run-{len(more)}/"
-    done = run(f"{printed.replace('data/', data).replace('run/', out)} {more}", folder)
-    assert done.returncode == 0, done.stderr
-    assert expected in done.stderr

@@ -1,10 +1,8 @@
 """`nmtkit report`, on two runs that were trained."""
 
 import json
-import os
 import re
 import subprocess
-import sys
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
@@ -27,8 +25,6 @@ from tests.tiny import (
     tiny_train_recipe,
     write_lines,
 )
-
-HEAVY = ("torch", "sentencepiece", "numpy", "rich", "sacrebleu", "safetensors")
 
 
 @pytest.fixture(scope="module")
@@ -156,41 +152,11 @@ def test_the_verdict_has_the_p_value_of_score_on_the_translations(tmp_path: Path
     assert untested.endswith("not tested for chance, as the lines of two are not stored.")
 
 
-def test_one_run_is_told_of(folder: Path) -> None:
-    done = report(folder, "plain")
-    assert (done.returncode, done.stderr) == (0, "")
-    titles = ["Summary", "Warnings", "Validations", "Machine and data"]
-    assert list(tables(done.stdout)) == titles
-    with_paper = report(folder, "plain --paper").stdout
-    assert list(tables(with_paper)) == [*titles, "The paper's table 2"]
-    results = tables(with_paper)["Summary"]
-    assert [row[: len(row) - 2] for row in results] == tables(done.stdout)["Summary"]
-    assert results[0][-2:] == ["device-hours", "FLOPs"]
-
-
-def test_the_page_is_written_beside_the_lines_and_not_replaced_unasked(folder: Path) -> None:
-    done = report(folder, "plain dropout --html page.html")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == report(folder, "plain dropout").stdout
-    page = (folder / "page.html").read_bytes()
-    assert len(list(ElementTree.fromstring(page).iter("figure"))) == 5
-    again = report(folder, "plain --html page.html")
-    refused(again, 2, "page.html; --overwrite")
-    assert again.stdout == ""
-    assert (folder / "page.html").read_bytes() == page
-    assert report(folder, "plain --html page.html --overwrite").returncode == 0
-    assert (folder / "page.html").read_bytes() != page
-
-
 @pytest.mark.parametrize(
     ("line", "code", "keys"),
     [
         ("", 2, "RUN nmtkit report --help"),
-        ("none", 2, "none"),
-        ("data", 2, "data config.toml; --out"),
-        ("plain/checkpoints/00000008", 2, "plain/checkpoints/00000008; plain"),
         ("plain/metrics.jsonl", 2, "RUN plain/metrics.jsonl"),
-        ("plain plain/", 2, "plain 2"),
         ("plain --overwrite", 2, "--overwrite --html"),
         ("plain --html data", 2, "--html data"),
         ("plain damaged", 4, "damaged/metrics.jsonl:2"),
@@ -208,19 +174,3 @@ def test_an_error_is_one_line_and_nothing_is_printed(
     refused(done, code, keys)
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
-
-
-def test_a_report_needs_nothing_heavy(folder: Path) -> None:
-    line = "-X importtime -m nmtkit_cli report plain --html light.html"
-    done = subprocess.run(
-        [sys.executable, *line.split()],
-        capture_output=True,
-        check=False,
-        encoding="utf-8",
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
-    )
-    imported = {line.rpartition("|")[2].strip() for line in done.stderr.split("\n")}
-    assert done.returncode == 0
-    assert "nmtkit.reporting.page" in imported
-    assert imported.isdisjoint(HEAVY)

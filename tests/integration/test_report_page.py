@@ -16,7 +16,6 @@ pytestmark = [
 ]
 
 NLL = "figure:nth-of-type(2)"
-A4 = (794, 1123)  # pixels
 
 
 @pytest.fixture(scope="module")
@@ -75,17 +74,6 @@ def test_one_quantity_of_the_axis_is_seen_and_another_after_a_click(chromium: Pa
     for name in ("time", "tokens", "updates"):
         chromium.click(f"#by-{name}")
         assert visible(chromium) == [f"by-{name}"]
-
-
-def test_the_axis_is_chosen_by_keys(chromium: Page) -> None:
-    chromium.evaluate("document.getElementById('by-updates').focus()")
-    chromium.press("ArrowRight")
-    assert visible(chromium) == ["by-time"]
-
-
-def test_without_a_cursor_the_last_values_are_shown(chromium: Page) -> None:
-    assert readout(chromium, "updates") == f"at the end: base 2.125, {HOSTILE} 3.5"
-    assert marks(chromium, "updates") == 0
 
 
 def test_arrow_keys_read_the_values(chromium: Page) -> None:
@@ -156,16 +144,6 @@ def test_a_curve_without_a_point_at_the_cursor_is_given_with_its_own_place(
             assert readout(shared, axis) == text
 
 
-def test_the_pointer_leaves_the_cursor_of_a_focused_plot(chromium: Page) -> None:
-    chromium.evaluate(f"document.querySelector('{plot('updates')}').focus()")
-    chromium.press("ArrowLeft")
-    chromium.move_to(f"{plot('updates')} .curve[data-x] circle:nth-of-type(2)")
-    chromium.move_to("h1")
-    assert readout(chromium, "updates").startswith("200 updates: ")
-    chromium.evaluate("document.activeElement.blur()")
-    assert readout(chromium, "updates").startswith("at the end: ")
-
-
 def test_plots_have_names_and_the_focus_is_seen(chromium: Page) -> None:
     code = (
         "[...document.querySelectorAll('svg')].every((one) => one.ariaLabel && one.tabIndex === 0)"
@@ -175,14 +153,3 @@ def test_plots_have_names_and_the_focus_is_seen(chromium: Page) -> None:
     chromium.press("Tab")
     assert chromium.evaluate("document.activeElement.tagName") == "svg"
     assert chromium.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
-
-
-def test_the_page_can_be_printed(chromium: Page) -> None:
-    chromium.resize(*A4)
-    chromium.call("Emulation.setEmulatedMedia", media="print")
-    try:
-        assert chromium.evaluate("document.documentElement.scrollWidth") == A4[0]
-        assert chromium.evaluate("document.querySelector('form').checkVisibility()") is False
-        assert len(chromium.call("Page.printToPDF")["data"]) > 10_000
-    finally:
-        chromium.call("Emulation.setEmulatedMedia", media="")

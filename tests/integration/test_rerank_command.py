@@ -2,11 +2,8 @@
 
 import gzip
 import json
-import os
 import re
-import signal
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +15,7 @@ from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.rerank.features import reversed_words
 from tests.commands import as_text, nmtkit
 from tests.messages import refused
-from tests.processes import wait_until_asleep
-from tests.tiny import TRAIN_LINES, tiny_codec, write_lines
-from tests.unit.rerank.builders import program, write_tiny_model
+from tests.tiny import TRAIN_LINES, tiny_codec, write_lines, write_tiny_model
 
 SOURCES = [*TRAIN_LINES, "", "a b c"]
 CPU = ("--threads", "1", "--device", "cpu")
@@ -138,40 +133,10 @@ def test_the_candidates_of_several_systems_are_chosen_from_together(folder: Path
     assert {line["system"] for line in found if line["source"]} >= {"n-best.gz"}
 
 
-def test_samples_are_ranked_by_their_expected_utility(folder: Path) -> None:
-    exact = objects(folder, "mbr:chrf", "samples.jsonl")
-    assert exact == objects(folder, "mbr:chrf", "samples.jsonl", "--mbr", "exact")
-    (metric,) = make_metrics(MetricsConfig(metric="chrf"))
-    for line in exact[:3]:
-        texts = [one["translation"] for one in line["n_best"]]
-        mean = sum(metric.score_line(texts[0], [other]) for other in texts) / len(texts)
-        assert line["rerank_score"] == pytest.approx(mean, abs=1e-9)
-    assert rerank(folder, "mbr:bleu", "--mbr", "aggregate", "samples.jsonl")
-
-
-@pytest.mark.parametrize("options", ["", "--language-pair en-zh", "--tokenize char"])
-def test_chinese_samples_are_compared_by_character(tmp_path: Path, options: str) -> None:
-    texts = ["他讨厌梨", "我喜欢红苹果。", "我喜欢红色苹果。", "我喜欢红苹果\uff01"]
-    best, *_ = n_best = [{"translation": text} for text in texts]
-    line = json.dumps({"source": "I like red apples.", "n_best": n_best, **best})
-    path = write_lines(tmp_path / "samples.jsonl", [line])
-    assert rerank(tmp_path, "mbr:bleu", *options.split(), path) == [texts[1]]
-
-
-def test_a_program_is_a_feature(folder: Path) -> None:
-    command = f"first={program('texts[1].count(texts[0][:1].upper())')}"
-    found = objects(folder, "command:first", "samples.jsonl", "--metric-command", command)
-    for line in found:
-        letter = line["source"][:1].upper()
-        counts = [one["translation"].count(letter) if letter else 0 for one in line["n_best"]]
-        assert [one["rerank_score"] for one in line["n_best"]] == counts
-        assert counts == sorted(counts, reverse=True)
-
-
 FEATURES = "forced:model,length,mbr:chrf"
 
 
-@pytest.mark.parametrize("metric", ["bleu", "chrf", "ter"])
+@pytest.mark.parametrize("metric", ["bleu", "ter"])
 def test_tuned_weights_have_the_score_that_is_reported(
     folder: Path, tmp_path: Path, metric: str
 ) -> None:
@@ -200,25 +165,6 @@ def test_tuned_weights_have_the_score_that_is_reported(
         assert float(f"{own.score:.4g}") == expected
 
 
-def test_a_program_may_be_the_metric(folder: Path) -> None:
-    features = "model,length"
-    command = f"few={program('-len(texts[1].split())')}"
-    line = ("rerank", "--features", features, "--tune", "reference", "--metric", "none")
-    done = run(folder, *line, "--metric-command", command, "samples.jsonl")
-    alone, _, tuned = done.stderr.split("\n")[:-1]
-    assert float(tuned.split()[2]) >= float(alone.split()[2])
-    weights = folder / "few.json"
-    weights.write_text(done.stdout)
-    chosen = rerank(folder, features, "--weights", weights, "samples.jsonl")
-    mean = sum(len(text.split()) for text in chosen) / len(chosen)
-    assert tuned == f"few = {-mean:.4g} tuned, on {len(chosen)} lines"
-
-
-def test_several_references_tune(folder: Path) -> None:
-    line = ("rerank", "--features", "model", "--tune", "reference", "--tune", "text")
-    assert set(json.loads(run(folder, *line, "n-best.jsonl").stdout)) == {"model"}
-
-
 def test_the_output_is_an_input_of_other_commands(folder: Path, tmp_path: Path) -> None:
     lines = rerank(folder, "length", "n-best.jsonl", "--output-format", "json")
     path = write_lines(tmp_path / "reranked.jsonl", lines)
@@ -226,14 +172,6 @@ def test_the_output_is_an_input_of_other_commands(folder: Path, tmp_path: Path) 
     line = ("translate", "model", "--input-format", "json", "--output-format", "json", *CPU)
     answers = run(folder, *line, stdin="\n".join(lines)).stdout.split("\n")[:-1]
     assert set(json.loads(answers[0])) == {"schema", "source", "translation", "score", "log_prob"}
-
-
-def test_print_config_is_a_configuration(folder: Path, tmp_path: Path) -> None:
-    line = ("rerank", "--features", "mbr:bleu", "--mbr", "exact")
-    (tmp_path / "recipe.toml").write_text(run(folder, *line, "--print-config").stdout)
-    done = run(folder, "rerank", "--config", tmp_path / "recipe.toml", "samples.jsonl")
-    assert done.stdout == run(folder, *line, "samples.jsonl").stdout
-    assert done.stderr == ""
 
 
 def test_no_lines_are_no_output(folder: Path) -> None:
@@ -263,18 +201,9 @@ def test_no_lines_are_no_output(folder: Path) -> None:
         ("--features model --tune none n-best.jsonl", 2, "none; text file"),
         ("--features model --tune short n-best.jsonl", 3, "n-best.jsonl 12 lines short 1"),
         ("--features model --tune empty empty", 3, "empty translations"),
-        ("--features model n-best.jsonl bare.jsonl", 3, "bare.jsonl 1 lines; files"),
-        ("--features model bare.jsonl", 3, 'bare.jsonl:1 "score" model'),
-        ("--features model reference", 3, "reference:1 JSON"),
         ("--features model invalid", 3, "invalid:1 UTF-8 13 0xff"),
         ("--features model later", 3, 'later:1 "schema" nmtkit-translations/2'),
         ("--features model damaged.gz", 3, "damaged.gz gzip"),
-        ("--features forced:text n-best.jsonl", 4, "text"),
-        (
-            "--features forced:model --max-length 3 n-best.jsonl",
-            3,
-            "n-best.jsonl:1 forced:model 4 3",
-        ),
         ("--features command:x --metric-command x=false n-best.jsonl", 8, "x code 1"),
     ],
 )
@@ -283,50 +212,9 @@ def test_what_is_wrong_is_one_line_that_names_it(
 ) -> None:
     write_lines(folder / "short", ["A"])
     write_lines(folder / "empty", [])
-    write_lines(folder / "bare.jsonl", ['{"source": "a b c", "translation": "A"}'])
     write_lines(folder / "later", ['{"schema": "nmtkit-translations/2", "source": "a"}'])
     (folder / "invalid").write_bytes(b'{"source": "\xff"}\n')
     (folder / "damaged.gz").write_bytes((folder / "n-best.gz").read_bytes()[:300])
     done = run(folder, "rerank", *arguments.split(), code=code)
     refused(done, code, keys)
     assert done.stderr.count("\n") == 1
-
-
-def test_an_interrupt_ends_it_after_the_lines_that_are_complete(folder: Path) -> None:
-    line = (folder / "n-best.jsonl").read_bytes().partition(b"\n")[0] + b"\n"
-    best = json.loads(line)["translation"].encode() + b"\n"
-    with subprocess.Popen(
-        [sys.executable, "-m", "nmtkit_cli", "rerank", "--features", "model", "--chunk-lines", "9"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        assert process.stderr
-        process.stdin.write(line * 9)
-        process.stdin.flush()
-        lines = [process.stdout.readline() for _ in range(9)]
-        wait_until_asleep(process.pid)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 130
-        assert process.stderr.read() == b"nmtkit: interrupted\n"
-    assert lines == [best] * 9
-
-
-@pytest.mark.parametrize(("target", "code"), [("| head -n 1 > /dev/null", 141), ("> /dev/full", 5)])
-def test_a_standard_output_that_takes_no_more_ends_it(folder: Path, target: str, code: int) -> None:
-    many = folder / "many.jsonl"
-    many.write_bytes((folder / "n-best.jsonl").read_bytes() * 2000)
-    line = f'"{sys.executable}" -m nmtkit_cli rerank --features model "{many}"'
-    done = subprocess.run(
-        ["bash", "-c", f"{line} {target}; exit ${{PIPESTATUS[0]}}"],
-        capture_output=True,
-        check=False,
-        timeout=60,
-        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
-    )
-    assert done.returncode == code
-    assert b"Traceback" not in done.stderr
-    assert done.stderr.count(b"\n") <= 1

@@ -10,17 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from nmtkit.config.schema import ScoringConfig, TrainRecipe
+from nmtkit.config.schema import ScoringConfig
 from nmtkit.decoding.answers import ScoredLine
 from nmtkit.decoding.scorer import Scorer, line_names
-from nmtkit.storage.model_folder import write_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.lines import decode_lines, open_bytes
 from nmtkit.text.subword import Subword
 from tests.commands import as_text, nmtkit
 from tests.messages import refused
 from tests.shared_data import DATA, needs_data
-from tests.tiny import TRAIN_LINES, never_warn, tiny_codec, tiny_model
+from tests.tiny import TRAIN_LINES, never_warn, tiny_model, write_tiny_model
 
 SOURCE, TARGET = (DATA / "parallel" / "tatoeba.en-de" / f"valid.{lang}" for lang in ("en", "de"))
 NUM_LINES = 60
@@ -31,13 +30,6 @@ SUMMARY = (
     r"lines=(\d+) tokens=(\d+) words=(\d+) log_prob=(-?[\d.]+) perplexity=([\d.]+) "
     r"word_perplexity=([\d.]+)\n"
 )
-
-
-def write_tiny_model(folder: Path, codec: TextCodec) -> Path:
-    made = tiny_model(codec)
-    recipe = TrainRecipe(model=made.config)
-    write_model(folder, made.state_dict(), recipe, codec, {}, overwrite=False)
-    return folder
 
 
 def score(folder: Path, translations: bytes, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -158,7 +150,7 @@ def test_translations_of_a_file_have_the_scores_of_standard_input(
 
 
 def test_translations_have_the_log_probability_of_their_search(tmp_path: Path) -> None:
-    write_tiny_model(tmp_path / "model", tiny_codec())
+    write_tiny_model(tmp_path / "model")
     # A text of known words between spaces has only one sequence of tokens.
     (tmp_path / "source").write_bytes(text_of([line for line in TRAIN_LINES for _ in range(2)]))
     translate = ["translate", "model", "--n-best", "2", "--output-format", "json", "--threads", "1"]
@@ -185,7 +177,7 @@ def test_translations_have_the_log_probability_of_their_search(tmp_path: Path) -
 def test_bad_input_is_one_line_that_names_the_place(
     tmp_path: Path, source: bytes, translations: bytes, arguments: str, keys: str
 ) -> None:
-    write_tiny_model(tmp_path / "model", tiny_codec())
+    write_tiny_model(tmp_path / "model")
     (tmp_path / "source").write_bytes(source)
     done = score(tmp_path, translations, "--source", "source", *arguments.split())
     refused(done, 3, keys)
@@ -200,7 +192,7 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
 
 
 def test_no_lines_have_no_scores(tmp_path: Path) -> None:
-    write_tiny_model(tmp_path / "model", tiny_codec())
+    write_tiny_model(tmp_path / "model")
     (tmp_path / "source").write_bytes(b"")
     done = score(tmp_path, b"", "--source", "source")
     assert (done.returncode, done.stdout) == (0, "")

@@ -1,20 +1,14 @@
 """`nmtkit score --html` as a process; test_systems_page.py has the page in a browser."""
 
 import json
-import os
 import re
-import stat
-import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from nmtkit.evaluation.texts import read_text
 from tests.integration.test_score_command import score
 from tests.messages import refused
-from tests.shared_data import HARD, needs_data
 
 REFERENCE = "The cat sat on the mat.\nA dog ran to the park.\nGood.\n"
 SYSTEMS = {
@@ -80,16 +74,6 @@ def test_intervals_and_tests_are_shown_as_computed(folder: Path) -> None:
     assert re.search(rf'<td class="p">.*{new["BLEU"]["p_value"]:.4f}</td>', text)
 
 
-def test_a_page_is_not_replaced_unasked(folder: Path) -> None:
-    page = folder / "page.html"
-    page.write_bytes(b"mine")
-    done = score(b"", *ARGUMENTS, "--html", "page.html", cwd=folder)
-    assert (done.returncode, done.stdout, page.read_bytes()) == (2, b"", b"mine")
-    refused(done, 2, "page.html; --overwrite")
-    assert score(b"", *ARGUMENTS, "--html", "page.html", "--overwrite", cwd=folder).returncode == 0
-    assert page.read_bytes() != b"mine"
-
-
 @pytest.mark.parametrize("line", ["--reference ref.en none.en", "--reference none.en old.en"])
 def test_a_missing_text_is_named_and_the_page_stays(line: str, folder: Path) -> None:
     page = folder / "page.html"
@@ -123,48 +107,3 @@ def test_an_error_is_one_line_without_a_page(folder: Path, line: str, code: int,
     assert done.stderr.count(b"\n") == 1
     assert done.stdout == b""
     assert not (folder / "p").exists()
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_may_not_be_written_is_named(folder: Path) -> None:
-    (folder / "folder").chmod(stat.S_IRUSR | stat.S_IXUSR)
-    done = score(b"", *ARGUMENTS, "--html", "folder/page.html", cwd=folder)
-    refused(done, 5, "folder/page.html", recorded=False)
-
-
-@needs_data
-def test_lines_of_all_kinds_are_read_back(folder: Path) -> None:
-    path = HARD / "nasty-utf8.txt"
-    lines = read_text(path).lines
-    arguments = ["--reference", str(path), "--source", str(path), "--html", "page.html"]
-    done = score(b"", *arguments, str(path), cwd=folder)
-    assert (done.returncode, b"Traceback" in done.stderr) == (0, False)
-    data = data_of(folder / "page.html")
-    assert data["reference"] == data["source"] == lines
-    assert data["translations"] == [lines]
-
-
-def test_a_file_name_that_is_not_utf8_is_shown_with_a_mark(folder: Path) -> None:
-    name = os.fsdecode(b"\xff.en")
-    try:
-        (folder / name).write_text(REFERENCE, encoding="utf-8")
-    except OSError as error:
-        pytest.skip(f"no such names here: {error}")
-    done = score(b"", *ARGUMENTS, name, "--html", "page.html", cwd=folder)
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert "| \ufffd.en " in done.stdout.decode()
-    assert data_of(folder / "page.html")["systems"] == ["old", "new", "\ufffd"]
-
-
-def test_a_page_needs_no_torch(folder: Path) -> None:
-    command = [sys.executable, "-X", "importtime", "-m", "nmtkit_cli", "score", *ARGUMENTS]
-    process = subprocess.run(
-        [*command, "--html", "page.html"],
-        capture_output=True,
-        check=True,
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
-    )
-    imported = {line.rpartition("|")[2].strip() for line in process.stderr.decode().split("\n")}
-    assert "nmtkit.reporting.systems.page" in imported
-    assert "torch" not in imported

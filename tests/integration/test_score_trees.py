@@ -1,13 +1,12 @@
-"""`nmtkit score --metric brackets` as a process."""
+"""`nmtkit score --metric brackets`."""
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.commands import nmtkit
 from tests.messages import refused
 
 GOLD = b"(TOP (S (NP (A a)) (VP (B b))))\n"
@@ -19,15 +18,8 @@ def score(
     parsed: bytes, *arguments: str, cwd: Path, gold: bytes
 ) -> "subprocess.CompletedProcess[bytes]":
     (cwd / "gold").write_bytes(gold)
-    command = [sys.executable, "-m", "nmtkit_cli", "score", "--metric", "brackets"]
-    return subprocess.run(
-        [*command, "--reference", "gold", *arguments],
-        input=parsed,
-        capture_output=True,
-        check=False,
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
-    )
+    line = ("score", "--metric", "brackets", "--reference", "gold", *arguments)
+    return nmtkit(*line, stdin=parsed, folder=cwd)
 
 
 def test_f1_and_strict_f1_are_one_line_each(tmp_path: Path) -> None:
@@ -69,10 +61,3 @@ def test_many_errors_are_an_error_unless_the_parameters_permit_them(
     (tmp_path / "own.prm").write_bytes(b"MAX_ERROR 100\nDELETE_LABEL TOP\n")
     process = score(parsed, "--prm", "own.prm", *arguments, cwd=tmp_path, gold=gold)
     assert process.returncode == 0
-
-
-@pytest.mark.parametrize("arguments", [[], ["--sentence-level"]])
-def test_several_references_are_refused(tmp_path: Path, arguments: list[str]) -> None:
-    process = score(GOLD, "--reference", "gold", *arguments, cwd=tmp_path, gold=GOLD)
-    refused(process, 2, "reference 2")
-    assert process.stdout == b""

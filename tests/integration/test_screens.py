@@ -17,9 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from nmtkit.config.schema import TrainRecipe
-from nmtkit.storage.model_folder import write_model
-from tests.tiny import tiny_codec, tiny_corpus, tiny_model
+from tests.tiny import tiny_corpus, write_tiny_model
 
 COMMAND = (sys.executable, "-m", "nmtkit_cli")
 DEADLINE_S = 60
@@ -58,12 +56,7 @@ class Screen:
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("screens") / "model"
-    codec = tiny_codec()
-    made = tiny_model(codec)
-    recipe = TrainRecipe(model=made.config)
-    write_model(folder, made.state_dict(), recipe, codec, {}, overwrite=False)
-    return folder
+    return write_tiny_model(tmp_path_factory.mktemp("screens") / "model")
 
 
 @contextmanager
@@ -136,25 +129,6 @@ def test_commands_show_life_before_torch_is_loaded(
         assert process.stdin is not None
         process.stdin.close()
         assert states(screen.read_all())[0] == f"opening {model} (loading PyTorch)"
-
-
-@pytest.mark.thorough
-def test_scoring_shows_the_share_of_the_source(model: Path, tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    source.write_bytes(CHUNK * 100)
-    with on_screen(["score", "--model", str(model), "--source", str(source)]) as (process, screen):
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(CHUNK * 100)
-        process.stdin.close()
-        reader = threading.Thread(target=process.stdout.read)
-        reader.start()
-        shown = screen.read_all()
-        reader.join()
-    assert process.returncode == 0
-    opening, scored, *_ = states(shown)
-    assert opening == f"opening {model} (loading PyTorch)"
-    assert re.match(BAR + "+.* scored 64 of 6,400 lines \\(1%\\)", scored)
 
 
 @pytest.mark.parametrize("has_colour", [True, False])

@@ -6,13 +6,11 @@ from pathlib import Path
 import pytest
 
 import nmtkit
-from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.translation import ConstraintsConfig
-from nmtkit.storage.model_folder import write_model
 from tests.commands import nmtkit_in_text as run
 from tests.conversions import shared_codec, write_random_model
 from tests.messages import refused
-from tests.tiny import tiny_model, write_lines
+from tests.tiny import write_lines, write_tiny_model
 from tests.trees import parser_codec
 
 LINES = [
@@ -122,9 +120,5 @@ def test_usage_is_checked(folder: Path, tmp_path: Path) -> None:
 
 
 def test_parsers_take_none_of_the_options(tmp_path: Path) -> None:
-    parser = tmp_path / "parser"
-    codec = parser_codec()
-    model = tiny_model(codec)
-    recipe = TrainRecipe(model=model.config)
-    write_model(parser, model.state_dict(), recipe, codec, {}, overwrite=False)
+    parser = write_tiny_model(tmp_path / "parser", parser_codec())
     refused(run("translate", parser, "--markup", "xml", stdin="a b\n"), 2, "markup xml parser; out")

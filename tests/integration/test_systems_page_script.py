@@ -84,13 +84,6 @@ def test_marks_leave_the_longest_common_subsequence(chromium: Page) -> None:
     check()
 
 
-def test_long_lines_are_compared_without_lag(chromium: Page) -> None:
-    one = [str(number) for number in range(9000)]
-    other = [str(-number) for number in range(9000)]
-    in_one, _ = common(chromium, [*one, "end"], [*other, "end"])
-    assert in_one == [True] + [False] * 8999 + [True]
-
-
 def repeated(compared: Comparison, times: int) -> Comparison:
     """Repeat the lines of a comparison."""
 

@@ -10,37 +10,28 @@ from pathlib import Path
 import pytest
 
 import nmtkit
-from nmtkit.config.schema import TrainRecipe
 from nmtkit.data.binary import Dataset
 from nmtkit.progress import counting
-from nmtkit.storage.model_folder import write_model
 from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
 from nmtkit_cli import command_line
 from tests.integers import needs_integers
 from tests.messages import check_errors
 from tests.processes import workers_as_forks
-from tests.tiny import WORDS, tiny_codec, tiny_dataset, tiny_model
+from tests.tiny import WORDS, tiny_dataset, write_tiny_model
 
 LINES = ["a b c", "", "d", "h g f e d c b a", "f f"] * 5
 LENGTH_OFFSET = 6
 
 
-def write(folder: Path, seed: int, codec: TextCodec) -> Path:
-    model = tiny_model(codec, seed)
-    recipe = TrainRecipe(model=model.config)
-    write_model(folder, model.state_dict(), recipe, codec, {}, overwrite=False)
-    return folder
-
-
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write(tmp_path_factory.mktemp("one") / "model", 1, tiny_codec())
+    return write_tiny_model(tmp_path_factory.mktemp("one") / "model")
 
 
 @pytest.fixture(scope="module")
 def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write(tmp_path_factory.mktemp("two") / "model", 2, tiny_codec())
+    return write_tiny_model(tmp_path_factory.mktemp("two") / "model", seed=2)
 
 
 class Command:
@@ -125,7 +116,8 @@ def test_models_with_different_vocabularies_cannot_be_an_ensemble(
     translate: Command, model: Path, tmp_path: Path
 ) -> None:
     words = Words(list(WORDS))
-    strange = write(tmp_path / "strange", 1, TextCodec("en", "de", words, words, is_shared=True))
+    codec = TextCodec("en", "de", words, words, is_shared=True)
+    strange = write_tiny_model(tmp_path / "strange", codec)
     code, out, err = translate.end(model, strange)
     assert (code, out) == (2, "")
     check_errors(err, 2, f"{strange} {model}")
@@ -220,7 +212,7 @@ def learnt(tmp_path_factory: pytest.TempPathFactory) -> Learnt:
     data, short = tiny_dataset(folder), folder / "short"
     few = ["--candidates", "1", "--frequent", "1"]
     assert command_line.run(["shortlist", str(data), "--out", str(short), *few]) == 0
-    return Learnt(data, short, write(folder / "model", 1, Dataset.open(data).codec))
+    return Learnt(data, short, write_tiny_model(folder / "model", Dataset.open(data).codec))
 
 
 def test_a_short_shortlist_changes_translations(translate: Command, learnt: Learnt) -> None:

@@ -18,9 +18,8 @@ from nmtkit.data.binary import Dataset
 from nmtkit.text.lines import count_lines
 from tests.commands import nmtkit
 from tests.folders import names_in
-from tests.integration.test_translate_command import write
 from tests.messages import refused
-from tests.tiny import WORDS, tiny_dataset
+from tests.tiny import WORDS, tiny_dataset, write_tiny_model
 
 CHUNK = ("--chunk-lines", "4", "--threads", "1")
 SMALL, NUM_SHARDS = "--threads 1 --chunk-lines 1", 3
@@ -41,7 +40,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = tiny_dataset(folder)
     codec = Dataset.open(data).codec
     for number in (1, 2):
-        write(folder / f"model{number}", number, codec)
+        write_tiny_model(folder / f"model{number}", codec, number)
     few = ("--candidates", "4", "--frequent", "2")
     assert nmtkit("shortlist", data, "--out", folder / "short", *few).returncode == 0
     lines = random_lines(18)

@@ -12,12 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from nmtkit.config.schema import TrainRecipe
 from nmtkit.progress import counting
-from nmtkit.storage.model_folder import write_model
 from nmtkit_cli import command_line
 from tests.processes import wait_until_asleep
-from tests.tiny import tiny_codec, tiny_model
+from tests.tiny import write_tiny_model
 
 COMMAND = (sys.executable, "-m", "nmtkit_cli", "translate")
 LINES = (b"a b c\n", b"\n", b"d\n")
@@ -29,18 +27,7 @@ REPORT = (
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("translate") / "model"
-    codec = tiny_codec()
-    made = tiny_model(codec)
-    write_model(
-        folder,
-        made.state_dict(),
-        TrainRecipe(model=made.config),
-        codec,
-        {},
-        overwrite=False,
-    )
-    return folder
+    return write_tiny_model(tmp_path_factory.mktemp("translate") / "model")
 
 
 def converse(process: "subprocess.Popen[bytes]", keyboard: int) -> list[bytes]:

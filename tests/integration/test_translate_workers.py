@@ -15,25 +15,22 @@ from pathlib import Path
 
 import pytest
 
-from nmtkit.config.schema import SearchConfig, TrainRecipe, TranslateRecipe
+from nmtkit.config.schema import SearchConfig, TranslateRecipe
 from nmtkit.config.translation import OutputConfig
 from nmtkit.decoding.answers import Answer, BatchResult, Request
 from nmtkit.decoding.loading import load_translator
 from nmtkit.decoding.workers import Workers, _serve
 from nmtkit.errors import DataError, LostRankError, NmtkitError, ResourceError
-from nmtkit.storage.model_folder import write_model
 from nmtkit.text.lines import numbered_chunks
 from tests.launching import children, is_running, wait_for
 from tests.messages import check_errors, refuses
 from tests.processes import workers_as_forks
-from tests.tiny import never_warn, tiny_codec, tiny_model
+from tests.tiny import never_warn, write_tiny_model
 from tests.translating import answers_to
 
 LINES = ["a b c", "", "d", "h g f e d c b a", "f f"] * 5
 SEARCH = SearchConfig(beam=4, max_length_offset=6)
 DEADLINE_S = 60
-COMPUTING_S = 5
-"""Time of a processor after which a worker has loaded its model and translates."""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -44,11 +41,7 @@ def _workers_are_forks() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder, codec = tmp_path_factory.mktemp("one") / "model", tiny_codec()
-    tiny = tiny_model(codec)
-    recipe = TrainRecipe(model=tiny.config)
-    write_model(folder, tiny.state_dict(), recipe, codec, {}, overwrite=False)
-    return folder
+    return write_tiny_model(tmp_path_factory.mktemp("one") / "model")
 
 
 @pytest.fixture(scope="module")
@@ -242,42 +235,11 @@ def test_workers_end_silently_when_the_process_that_asks_is_gone(
     wait_for(lambda: not any(map(is_running, started)))
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL])
-def test_a_signal_to_all_processes_of_a_job_ends_workers_that_compute(
-    model: Path, number: signal.Signals
-) -> None:
-    line = ["translate", str(model), "--devices", "2", "--chunk-lines", "1000000", "--beam", "9"]
-    with subprocess.Popen(
-        [sys.executable, "-m", "nmtkit_cli", *line],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as process:
-        assert process.stdin
-        process.stdin.write(b"a b c d e f g h\n" * 50_000)
-        process.stdin.close()
-        wait_for(lambda: len(workers_of(process.pid)) == 2)
-        started = workers_of(process.pid)
-        wait_for(lambda: all(map(is_computing, started)))
-        os.killpg(process.pid, number)
-        code = process.wait(timeout=DEADLINE_S)
-    assert code == (-number if number is signal.SIGKILL else 128 + number)
-    wait_for(lambda: not any(map(is_running, started)))
-
-
 def test_a_worker_that_dies_is_reported(model: Path) -> None:
     dying = Workers([model], TranslateRecipe(), print, 2)
     dying._workers[1]._process.kill()
     with refuses(LostRankError, "process 1; --devices --max-tokens"):
         answers(dying, [Request("a"), Request("b")])
-
-
-def is_computing(worker: int) -> bool:
-    """Return whether a worker has received lines and not sent its answer: it has used much time."""
-    ticks = Path(f"/proc/{worker}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[11]
-    return int(ticks) > COMPUTING_S * os.sysconf("SC_CLK_TCK")
 
 
 def workers_of(parent: int) -> list[int]:

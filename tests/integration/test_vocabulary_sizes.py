@@ -48,13 +48,3 @@ def test_the_default_is_too_large_for_ten_thousand_pairs_and_the_advice_is_not(
     assert size == vocabulary.size == 32_000
     assert advised == 3000
     assert not preprocess("fr", tmp_path / "advised", "--vocab-size", advised)
-
-
-@pytest.mark.thorough
-@needs_data
-@pytest.mark.parametrize(("size", "advised"), [(32_000, 6000), (8000, None), (5000, None)])
-def test_sixty_thousand_pairs_carry_eight_thousand_entries(
-    size: int, advised: int | None, tmp_path: Path
-) -> None:
-    found = preprocess("de", tmp_path / "data", "--vocab-size", size)
-    assert [one[2] for one in found] == ([] if advised is None else [advised])

@@ -111,24 +111,3 @@ def test_what_is_fetched_is_trained_on(target: str, settings: list[str], corpora
     assert re.search(r"--valid \S+/text/newstest2013 ", found["preprocess"])
     assert re.search(r"< \S+/text/newstest2014\.en >", found["translate"])
     assert f"/text/newstest2014.{target[3:5]} " in found["score"]
-
-
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
-        (["TOKENIZER=mosses"], "TOKENIZER is mosses; set it to none or moses"),
-        (["SCALE=tinny"], "SCALE is tinny; set it to paper or tiny"),
-        (["SCALE=tiny", "TOKENIZER=moses"], "TOKENIZER has no effect with SCALE=tiny; leave it"),
-    ],
-)
-def test_a_misspelt_setting_is_refused(settings: list[str], told: str) -> None:
-    done = subprocess.run(
-        ["make", "-n", "table3", *settings],
-        cwd=WMT14,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert done.returncode == 2
-    assert told in done.stderr
-    assert done.stdout == ""

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -20,12 +19,10 @@ from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.config.schema import PreprocessRecipe
 from nmtkit.data.encode import Encoder, encode_in_order
 from nmtkit.data.prepare import Sizes, prepare
-from nmtkit.errors import ResourceError
 from nmtkit.progress.counting import SILENT
 from nmtkit.text.corpus import Chunk
 from tests.folders import contents
 from tests.launching import is_running, wait_for
-from tests.messages import refuses
 from tests.processes import workers_as_forks
 from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_encoder, tiny_recipe, write_lines
 
@@ -109,17 +106,6 @@ def test_chunks_come_back_in_order_and_few_are_taken_ahead() -> None:
         for number in range(20):
             assert next(encoded).counts.read == number + 1
             assert len(taken) <= number + 3
-
-
-def test_a_killed_worker_is_an_error_and_ends_the_others() -> None:
-    encoded = encode_in_order(encoder(), endless(), workers=2)
-    next(encoded)
-    workers = multiprocessing.active_children()
-    assert len(workers) == 2
-    workers[0].kill()
-    with refuses(ResourceError, "worker process -9; memory"):
-        list(islice(encoded, 4))
-    assert not any(worker.is_alive() for worker in workers)
 
 
 class UnreadableCodec:

@@ -9,7 +9,7 @@ from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import TrainRecipe, values_of
 from nmtkit.config.toml import build
 from tests.architecture.test_readme import check
-from tests.recipes import ROOT, WSJ
+from tests.recipes import WSJ
 
 SETTINGS = ("WORK=work", "NMTKIT=nmtkit", "PYTHON=python3", "TREEBANK=tb", "SILVER=hc by=0.5")
 PRESET = {"wsj-only": "wsj", "semi-supervised": "wsj-semi"}
@@ -103,22 +103,3 @@ def test_a_grid_trains_each_combination_once_and_a_cell_one_of_them() -> None:
     cell = printed("wsj-only-cell", "DROPOUT=0.3", "ATTENTION_DROPOUT=0.0", "LEARNING_RATE=1")
     assert cell.count("nmtkit train ") == 1
     assert "work/wsj-only/0.3-0.0-1/valid.json" in cell
-
-
-@pytest.mark.parametrize(
-    ("chore", "target"),
-    [
-        ("wsj-only-grid", "wsj-only-grid"),
-        ("wsj-semi-supervised", "semi-supervised"),
-        ("wsj-craft", "craft"),
-    ],
-)
-def test_the_makefile_of_the_repository_passes_targets_on(chore: str, target: str) -> None:
-    done = subprocess.run(
-        ["make", "-n", "--old-file", "README.md", chore, "INSTALLED=README.md"],
-        cwd=ROOT,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert f" -C examples/wsj {target}\n" in done.stdout

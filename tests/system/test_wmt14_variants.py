@@ -1,4 +1,4 @@
-"""`make` in examples/wmt14: other pairs, other corpora, the rows of table 3; recipes made tiny."""
+"""`make` in examples/wmt14: pairs, corpora, the rows of table 3; recipes made tiny."""
 
 import re
 from pathlib import Path
@@ -17,6 +17,28 @@ from tests.recipes import (
     settings,
     write_server,
 )
+
+
+def test_from_the_download_to_a_score(tmp_path: Path) -> None:
+    write_server(tmp_path / "server", "de")
+    behaviour = Behaviour()
+    behaviour.cuts = [500]
+    with serve(tmp_path / "server", behaviour) as server:
+        arguments = (
+            *("en-de-base", f"WORK={tmp_path}", f"MIRROR={server}/de"),
+            *settings(PREPARED, "--max-updates 5"),
+        )
+        done = make(*arguments)
+        check_result(done, tmp_path / "en-de-v9" / "base", "de", "paper-BLEU")
+        assert "ended after 500 of" in done.stderr
+        asked = [path for path, _ in behaviour.asked]
+        assert len(asked) == 6
+        assert len(set(asked)) == 5  # one was cut off
+
+        again = make(*arguments)
+        check_result(again, tmp_path / "en-de-v9" / "base", "de", "paper-BLEU")
+        assert " train " not in again.stdout
+        assert len(behaviour.asked) == 6
 
 
 def test_english_french_has_five_corpora_and_its_own_dropout(tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
-"""`make` in examples/wsj: a grid of parsers, its best cell, and text of other parsers."""
+"""`make` in examples/wsj: a grid of parsers, its best cell, and other treebanks and texts."""
 
 import re
+import subprocess
 from pathlib import Path
 
-from tests.recipes import check_score, make_wsj, write_sections
+from tests.recipes import TREES, WSJ_TRAIN, check_score, make_wsj, write_sections
 
 
 def test_from_the_treebank_by_a_grid_to_section_23(tmp_path: Path) -> None:
@@ -35,3 +36,14 @@ def test_text_of_parsers_is_added_to_the_treebank(tmp_path: Path) -> None:
     check_score(done)
     assert re.search(r"^reading .*/silver\.words and .*/silver\.trees$", done.stderr, re.MULTILINE)
     assert re.search(r"^\S*/silver=0\.5 +9 +9 ", done.stderr, re.MULTILINE)  # read and kept
+
+
+def test_another_treebank_takes_three_files(tmp_path: Path) -> None:
+    trees = tmp_path / "trees"
+    trees.mkdir()
+    for name, part in {"train": TREES[:30], "dev": TREES[30:35], "test": TREES[35:]}.items():
+        (trees / f"{name}.mrg").write_text("\n".join(part), "utf-8")
+    subprocess.run(["gzip", trees / "train.mrg"], check=True)
+    flags = (f"TRAIN_FLAGS={WSJ_TRAIN} --max-updates 9", "AVERAGE_FLAGS=--last 8")
+    done = make_wsj("craft", tmp_path, f"TREES={trees}", *flags)
+    check_score(done)

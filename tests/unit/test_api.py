@@ -25,23 +25,16 @@ from nmtkit import (
     SignificanceConfig,
     TranslationConfig,
 )
-from nmtkit.config.schema import RECIPES, TrainRecipe, sections_of
+from nmtkit.config.schema import RECIPES, sections_of
 from nmtkit.evaluation.metrics import make_metrics, score_corpus
-from nmtkit.storage.model_folder import write_model
 from tests.messages import refuses
-from tests.tiny import TRAIN_LINES, VALID_LINES, tiny_codec, tiny_model
+from tests.tiny import TRAIN_LINES, VALID_LINES, tiny_codec, write_tiny_model
 
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    folders = []
-    for seed in (1, 2):
-        folder = tmp_path_factory.mktemp("models") / "model"
-        model = tiny_model(tiny_codec(), seed)
-        recipe = TrainRecipe(model=model.config)
-        write_model(folder, model.state_dict(), recipe, tiny_codec(), {}, overwrite=False)
-        folders.append(folder)
-    return folders
+    folder = tmp_path_factory.mktemp("models")
+    return [write_tiny_model(folder / str(seed), seed=seed) for seed in (1, 2)]
 
 
 @pytest.fixture(scope="module")
@@ -301,20 +294,6 @@ def test_threads_get_the_results_of_single_calls(models: list[Path]) -> None:
         sys.setswitchinterval(before)
 
 
-@pytest.mark.parametrize(
-    "call",
-    [lambda t: t.translate(["a"]), lambda t: t.score(["a"], ["A"])],
-    ids=["translate", "score"],
-)
-def test_a_call_waits_for_the_one_before(translator: nmtkit.Translator, call: Call) -> None:
-    with ThreadPoolExecutor(1) as pool:
-        with translator._calls._lock:
-            waiting = pool.submit(call, translator)
-            with pytest.raises(TimeoutError):
-                waiting.result(timeout=0.2)
-        assert waiting.result() == call(translator)
-
-
 def test_results_are_pickled_and_translators_are_not(translator: nmtkit.Translator) -> None:
     found = translator.translate(["a b"])
     assert pickle.loads(pickle.dumps(found)) == found
@@ -323,28 +302,9 @@ def test_results_are_pickled_and_translators_are_not(translator: nmtkit.Translat
             use(translator)
 
 
-def test_representations_are_short(translator: nmtkit.Translator, models: list[Path]) -> None:
-    path = str(models[0])
-    settings = "search=SearchConfig(max_length_ratio=0.0, max_length_offset=6)"
-    assert repr(translator) == f"nmtkit.load({path!r}, {settings})"
-    both = nmtkit.load(
-        *models, output=OutputConfig(n_best=2), runtime=nmtkit.RuntimeConfig(device="cpu")
-    )
-    settings = "output=OutputConfig(n_best=2), runtime=RuntimeConfig(device='cpu')"
-    assert repr(both) == f"nmtkit.load({path!r}, {str(models[1])!r}, {settings})"
-    (found,) = translator.translate(["a"])
-    expected = f"Translation(text={found.text!r}, log_prob={found.log_prob}, score={found.score})"
-    assert repr(found) == expected
-    (line,) = translator.score(["a"], ["A"])
-    assert repr(line) == f"ScoredLine(log_prob={line.log_prob}, perplexity={line.perplexity})"
-
-
 def test_pairs_are_aligned(models: list[Path], tmp_path: Path) -> None:
     reverse_codec = replace(tiny_codec(), source_lang="de", target_lang="en")
-    model = tiny_model(reverse_codec)
-    recipe = TrainRecipe(model=model.config)
-    reverse = tmp_path / "reverse"
-    write_model(reverse, model.state_dict(), recipe, reverse_codec, {}, overwrite=False)
+    reverse = write_tiny_model(tmp_path / "reverse", reverse_codec)
     settings = nmtkit.LinksConfig(symmetrize="union")
     aligner = nmtkit.load_aligner(models[0], reverse, links=settings)
     one, blank = aligner.align(["a b", ""], ["A", "B"])

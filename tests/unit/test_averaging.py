@@ -23,15 +23,13 @@ from nmtkit.progress.counting import WorkReporter
 from nmtkit.storage import model_folder
 from nmtkit.storage.manifest import Json
 from nmtkit.storage.model_description import describe_model
-from nmtkit.storage.model_folder import read_model, write_model
+from nmtkit.storage.model_folder import write_model
 from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
 from tests.doubles import report_everything
 from tests.messages import refuses
 from tests.snapshots import PROVENANCE, read_tensors, tiny_model_folder, tiny_run, tiny_tensors
-from tests.tiny import tiny_codec, tiny_model
-
-CPU = torch.device("cpu")
+from tests.tiny import tiny_codec
 
 
 def bits(tensor: Tensor) -> bytes:
@@ -87,17 +85,6 @@ def test_tied_parameters_stay_tied(tmp_path: Path) -> None:
     mean = mean_of(folders, tmp_path / "out")
     assert mean["tied"] is mean["weight"]
     assert torch.equal(mean["weight"], tiny_tensors(1)["weight"] + 0.5)
-
-
-def test_the_mean_of_real_models_is_a_model(tmp_path: Path) -> None:
-    model = tiny_model(tiny_codec())
-    recipe = TrainRecipe(model=model.config)
-    fields: dict[str, Json] = {"update": 1, "provenance": PROVENANCE}
-    write_model(tmp_path / "one", model.state_dict(), recipe, tiny_codec(), fields, False)
-    average([tmp_path / "one"] * 3, tmp_path / "out", overwrite=False, different_runs=False)
-    loaded = read_model(tmp_path / "out", CPU).model
-    for name, tensor in model.state_dict().items():
-        assert torch.equal(loaded.state_dict()[name], tensor), name
 
 
 def test_the_manifest_names_the_sources_and_follows_the_newest(tmp_path: Path) -> None:

@@ -10,17 +10,15 @@ import pytest
 
 import nmtkit as library
 from nmtkit.calibration import agreement, rank_correlation
-from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.translation import OutputConfig
 from nmtkit.decoding.quality import Floats, stored_calibration
 from nmtkit.storage.growing_file import FORMAT, VERSION
 from nmtkit.storage.manifest import Json, seal
-from nmtkit.storage.model_folder import write_model
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.subword import Subword
 from tests.commands import nmtkit
 from tests.messages import refused
-from tests.tiny import WORDS, tiny_codec, tiny_model, write_lines
+from tests.tiny import WORDS, tiny_codec, write_lines, write_tiny_model
 from tests.trees import parser_codec
 
 pytestmark = pytest.mark.sampled(every=3)
@@ -38,9 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with two models, of which one is calibrated, and parallel text."""
     folder, codec = tmp_path_factory.mktemp("inputs"), tiny_codec()
     for seed, name in enumerate(("model", "other")):
-        made = tiny_model(codec, seed)
-        recipe = TrainRecipe(model=made.config)
-        write_model(folder / name, made.state_dict(), recipe, codec, {"update": 3}, overwrite=False)
+        write_tiny_model(folder / name, codec, seed, fields={"update": 3})
     draw = random.Random(1)
     lines = [" ".join(draw.choices(WORDS, k=draw.randint(1, 6))) for _ in range(NUM_LINES)]
     write_lines(folder / "dev.en", [*lines, "", "a"])
@@ -181,9 +177,7 @@ def test_a_model_of_several_languages_needs_one(folder: Path, tmp_path: Path) ->
     words = Subword.train(["the cat sat on the mat"], "bpe", 290, "x", ["<2de>", "<2nl>"])
     codec = TextCodec("mul", "mul", words, words, is_shared=True)
     codec = codec.with_directions(["en-de", "en-nl"], has_source_symbols=False)
-    made = tiny_model(codec, tie_embeddings=True)
-    recipe = TrainRecipe(model=made.config)
-    write_model(tmp_path / "several", made.state_dict(), recipe, codec, {"update": 3}, False)
+    write_tiny_model(tmp_path / "several", codec, tie_embeddings=True, fields={"update": 3})
     write_lines(tmp_path / "text", ["the cat sat", "the mat", "a cat"] * 40)
     text = ("--source", tmp_path / "text", "--reference", tmp_path / "text")
     command = ("calibrate", tmp_path / "several", *text, "--threads", "1")
@@ -200,11 +194,7 @@ def test_a_model_of_several_languages_needs_one(folder: Path, tmp_path: Path) ->
 
 def test_too_few_lines_and_other_targets_are_refused(folder: Path, tmp_path: Path) -> None:
     codec = parser_codec()
-    made = tiny_model(codec)
-    recipe = TrainRecipe(model=made.config)
-    write_model(
-        tmp_path / "parser", made.state_dict(), recipe, codec, {"update": 3}, overwrite=False
-    )
+    write_tiny_model(tmp_path / "parser", codec, fields={"update": 3})
     for suffix in ("en", "de"):
         write_lines(tmp_path / f"few.{suffix}", ["a"] * 99)
     few = ("--source", tmp_path / "few.en", "--reference", tmp_path / "few.de")

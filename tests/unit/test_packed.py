@@ -69,17 +69,6 @@ def test_equal_lengths_need_no_copy_and_equal_the_general_path(
         assert block.data_ptr() == values.data_ptr()
 
 
-@given(lengths, st.data())
-def test_sentences_never_mix(sizes: list[int], data: st.DataObject) -> None:
-    layout = Layout(sizes, CPU)
-    changed = data.draw(st.integers(0, len(sizes) - 1))
-    values = torch.randn(layout.num_tokens)
-    other = [v + (number == changed) for number, v in enumerate(split(values, layout))]
-    before, after = layout.unpack(values), layout.unpack(torch.cat(other))
-    differs = (before != after).any(1)
-    assert differs.tolist() == [number == changed for number in range(len(sizes))]
-
-
 @given(st.lists(st.lists(st.integers(0, 2**40), min_size=1, max_size=5), min_size=1, max_size=5))
 def test_packed_sequences_can_be_split_again(sequences: list[list[int]]) -> None:
     packed = pack_sequences(sequences, CPU)

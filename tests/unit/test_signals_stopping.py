@@ -69,12 +69,6 @@ def hangups_ignored() -> Iterator[None]:
     signal.signal(signal.SIGHUP, before)
 
 
-def test_a_hangup_requests_a_stop() -> None:
-    with StopRequest() as stop:
-        os.kill(os.getpid(), signal.SIGHUP)
-        assert "stopped by SIGHUP after update 3" in str(stop.error(3))
-
-
 @pytest.mark.usefixtures("hangups_ignored")
 def test_under_nohup_a_hangup_is_ignored() -> None:
     with block_stop_signals():

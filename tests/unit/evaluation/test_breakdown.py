@@ -11,13 +11,6 @@ LINES = st.lists(st.text("ab ,", max_size=40), max_size=20)
 PAIRS = st.lists(st.tuples(st.text("abc ", max_size=9), st.text("abc ", max_size=9)), max_size=6)
 
 
-def test_words_are_runs_of_letters_and_single_other_characters() -> None:
-    assert words_and_punctuation("Gr\u00fc\u00dfe, Dr.  M-1!!") == [
-        "Gr\u00fc\u00dfe", ",", "Dr", ".", "M", "-", "1", "!", "!",
-    ]  # fmt: skip
-    assert words_and_punctuation(" \u2028 ") == []
-
-
 @pytest.mark.parametrize(
     ("line", "num_words"),
     [

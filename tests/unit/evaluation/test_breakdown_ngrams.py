@@ -12,7 +12,6 @@ from nmtkit.evaluation.breakdown import (
     ORDERS,
     Ngram,
     NgramCounts,
-    ngrams_of,
     telling_ngrams,
 )
 from nmtkit.text.words import words_and_punctuation
@@ -74,26 +73,9 @@ def test_ngrams_and_their_counts_are_those_of_a_search_by_hand(
     assert [*ngrams] == sorted(ngrams)
 
 
-def test_the_ngrams_of_a_sentence() -> None:
-    assert list(ngrams_of(["a", "b", "c"])) == [
-        ("a",), ("b",), ("c",), ("a", "b"), ("b", "c"), ("a", "b", "c"),
-    ]  # fmt: skip
-    assert list(ngrams_of([])) == []
-
-
 def test_the_largest_ratio_comes_before_the_largest_difference() -> None:
     # often: 9 of 12 and 3; rare: 4 and 0. 10 / 4 is less than 5 / 1.
     reference = ["often"] * 12 + ["rare"] * 4
     one = ["often"] * 9 + [""] * 3 + ["rare"] * 4
     other = ["often"] * 3 + [""] * 13
     assert telling_ngrams([one, other], reference, 1)["rare",] == [4, 0, 4]
-
-
-def test_matches_count_at_most_as_often_as_in_the_reference() -> None:
-    ngrams = telling_ngrams([["a a a a a"], ["b"]], ["a a a"], EVERYTHING)
-    assert ngrams["a",] == [3, 0, 3]
-
-
-def test_texts_without_differences_have_none() -> None:
-    assert telling_ngrams([["a b c"]], ["a b c"], EVERYTHING) == {}
-    assert telling_ngrams([["", ""]], ["", ""], EVERYTHING) == {}

@@ -95,20 +95,6 @@ def test_tokenizing_and_each_class_of_length_show_their_progress(
     ]
 
 
-def test_lines_that_are_scored_alone_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    report_everything(monkeypatch)
-    messages: list[str] = []
-    alone = Texts([GOOD], TEXTS.references)
-    reporter = WorkReporter(messages.append)
-    for number, _ in enumerate(score_lines(alone, make_metrics(MetricsConfig()), reporter)):
-        assert len([line for line in messages if line.startswith("scored ")]) == number
-    assert [line.partition(" lines")[0] for line in messages[-3:]] == [
-        "scored 1 of 3",
-        "scored 2 of 3",
-        "scored 3",
-    ]
-
-
 def test_lines_of_several_systems_are_refused() -> None:
     with refuses(ConfigError, "sentence 2; --sentence-level"):
         next(score_lines(TEXTS, make_metrics(METRICS)))

@@ -8,8 +8,6 @@ from nmtkit.evaluation.breakdown import by_frequency, count_words, telling_ngram
 from nmtkit.evaluation.evaluate import NUM_NGRAMS, compare, evaluate, score_lines
 from nmtkit.evaluation.metrics import make_metrics
 from nmtkit.evaluation.texts import Text, Texts
-from nmtkit.progress.counting import WorkReporter
-from tests.doubles import report_everything
 
 REFERENCE = Text("ref", ["The cat sat on the mat.", "A dog ran.", "so " * 12 + "on."])
 GOOD = Text("good", ["The cat sat on a mat.", "A dog ran.", "so " * 12 + "on."])
@@ -55,10 +53,3 @@ def test_ngrams_are_of_the_first_reference() -> None:
     compared = compare(TEXTS, METRICS, PLAIN, BreakdownConfig())
     lines = [one.lines for one in TEXTS.systems]
     assert compared.ngrams == telling_ngrams(lines, REFERENCE.lines, NUM_NGRAMS)
-
-
-def test_the_progress_names_the_counting_of_ngrams(monkeypatch: pytest.MonkeyPatch) -> None:
-    report_everything(monkeypatch)
-    messages: list[str] = []
-    compare(TEXTS, METRICS[:1], PLAIN, BreakdownConfig(), WorkReporter(messages.append))
-    assert any(one.startswith("n-grams counted: ") for one in messages)

@@ -1,7 +1,7 @@
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -82,34 +82,6 @@ def test_long_resampling_is_announced_when_a_system_has_been_scored(
         *_, scored, announced = own
         assert scored.startswith(f"scored {name} by BLEU, 1-10 words: 40 lines")
         assert announced == f"resampling {name} 2,000 times by BLEU, 1-10 words"
-
-
-def test_short_resampling_is_not_announced() -> None:
-    messages: list[str] = []
-    (metric,) = make_metrics(MetricsConfig())
-    texts = Texts([Text("good", GOOD)], [Text("ref", REFERENCE)])
-    config = SignificanceConfig(confidence=True, resamples=100)
-    score_systems(metric, texts, config, WorkReporter(messages.append))
-    assert messages == []
-
-
-def test_nothing_is_reported_after_an_error_of_a_metric(monkeypatch: pytest.MonkeyPatch) -> None:
-    report_everything(monkeypatch)
-    messages: list[str] = []
-    (metric,) = make_metrics(MetricsConfig(metric="ter"))
-    held = []
-
-    def fail(lines: Iterator[str], *_: object) -> Score:
-        held.append(lines)
-        next(lines)
-        next(lines)
-        raise ValueError("broken")
-
-    monkeypatch.setattr(type(metric), "count", staticmethod(fail))
-    texts = Texts([Text("good", GOOD)], [Text("ref", REFERENCE)])
-    with pytest.raises(ValueError, match="broken"):
-        score_systems(metric, texts, SignificanceConfig(), WorkReporter(messages.append))
-    assert len(messages) == 1
 
 
 @pytest.mark.parametrize("metric", ["bleu", "chrf", "ter", "moses-bleu"])

@@ -39,12 +39,6 @@ def test_different_numbers_of_lines_are_an_error_with_names_and_counts(
         texts.check()
 
 
-def test_lines_are_changed_and_selected_in_all_texts() -> None:
-    texts = Texts([TWO], [Text("ref", ["c", "d"])])
-    assert texts.map(str.upper) == Texts([Text("two", ["A", "B"])], [Text("ref", ["C", "D"])])
-    assert texts.select([1]) == Texts([Text("two", ["b"])], [Text("ref", ["d"])])
-
-
 def test_a_text_is_named_by_its_path(tmp_path: Path) -> None:
     path = tmp_path / "text.de"
     path.write_bytes(b"\xef\xbb\xbfa\r\nb")

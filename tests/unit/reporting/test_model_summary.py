@@ -38,16 +38,6 @@ def test_ema_adds_to_the_training_state() -> None:
     assert averaged.state_bytes == 3 * averaged.checkpoint_bytes
 
 
-def test_head_sizes_are_in_the_summary() -> None:
-    assert "8 heads, d_k 16, d_v 64" in values_of(of_preset("table3-B1"))["shape"]
-    assert "32 heads, d_k 16, d_v 16" in values_of(of_preset("table3-A4"))["shape"]
-
-
-def test_a_window_is_in_the_summary() -> None:
-    lines = values_of(summarize_model(build(TrainRecipe, {"window": 4}), 37_000))
-    assert lines["shape"].endswith("sinusoidal positions, window 4")
-
-
 def test_json_has_the_figures_of_the_lines_unrounded() -> None:
     found = of_preset("base")
     values = json.loads(json.dumps(encode(found.to_json())))

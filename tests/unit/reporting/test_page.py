@@ -106,18 +106,3 @@ def test_text_is_escaped() -> None:
         texts = ["".join(element.itertext()) for element in root.iter(name)]
         assert len(texts) == count, name
         assert HOSTILE in texts[0], name
-
-
-def test_light_and_dark_define_the_same_colours() -> None:
-    style = ElementTree.fromstring(PAGE).findtext("head/style") or ""
-    light, dark = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
-    names = [re.findall(r"(--[a-z]+):", colours) for colours in (light, dark)]
-    assert names[0] == names[1]
-    assert {*names[0], "--own"} == set(re.findall(r"var\((--[a-z]+)", style))
-
-
-def test_only_a_table_of_sentences_is_wrapped() -> None:
-    sentences = Table(["line", "text"], [[Cell("1"), Cell("a b")]], has_sentences=True)
-    text = page("One run", "", "", [SUMMARY], [], [Section("Samples", sentences, [])])
-    classes = [element.get("class") for element in ElementTree.fromstring(text).iter("table")]
-    assert classes == [None, "sentences"]

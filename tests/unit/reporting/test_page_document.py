@@ -45,17 +45,3 @@ def test_markdown_characters_are_escaped() -> None:
     (*_, line) = markdown([Section("Any", None, [HOSTILE])])
     assert unescaped(line) == f"- {HOSTILE}"
     assert not set(re.sub(r"\\.", "", line)) & set("<>`*[]&_")
-
-
-def test_underscores_within_words_are_not_escaped() -> None:
-    assert markdown([Section("Any", None, ["model.model_size"])])[-1] == "- model.model_size"
-
-
-def test_a_table_of_sentences_is_left_aligned() -> None:
-    table = Table(["line", "text"], [[Cell("9"), Cell("a b")], [Cell("10"), Cell("c")]], True)
-    assert markdown([Section("Samples", table, [])])[2:] == [
-        "| line | text |",
-        "| ---- | ---- |",
-        "| 9    | a b  |",
-        "| 10   | c    |",
-    ]

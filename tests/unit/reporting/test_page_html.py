@@ -46,13 +46,6 @@ def test_the_policy_of_a_page_permits_its_own_style_and_script(text: str) -> Non
     assert package_file("nmtkit.reporting", "base.css") in style
 
 
-@pytest.mark.parametrize("text", [attention_page("title", {}, []), systems_page(comparison())])
-def test_every_constant_of_a_script_is_defined(text: str) -> None:
-    (script,) = re.findall(r'<script type="module">(.*?)</script>', text, re.DOTALL)
-    code = re.sub(r'//[^\n]*|/\*.*?\*/|"[^"\n]*"', "", script, flags=re.DOTALL)
-    assert {*re.findall(r"\b[A-Z]+_[A-Z_]+\b", code)} <= {*re.findall(r"const (\w+)", code)}
-
-
 @given(st.lists(st.text()))
 def test_embedded_json_is_read_back_from_html_and_from_xml(texts: list[str]) -> None:
     data = embedded(texts)

@@ -7,7 +7,6 @@ import pytest
 from nmtkit.errors import ConfigError
 from nmtkit.reporting.report import Report, markdown_of, report_on, write_page
 from nmtkit.version import __version__
-from tests.folders import names_in
 from tests.messages import refuses
 from tests.unit.reporting.builders import run_of, validated
 
@@ -49,17 +48,6 @@ def test_a_page_has_the_same_text_as_the_markdown(tmp_path: Path) -> None:
         ):
             assert {cell.strip(" *") for cell in line.strip("|").split("|")} <= cells
     assert len(list(root.iter("figure"))) == 5
-
-
-def test_a_link_is_replaced_by_the_page_only_with_overwrite(tmp_path: Path) -> None:
-    path = tmp_path / "report.html"
-    path.symlink_to(tmp_path / "missing")
-    with refuses(ConfigError, "report.html; --overwrite"):
-        write_page(REPORT, path, overwrite=False)
-    assert names_in(tmp_path) == ["report.html"]
-    write_page(REPORT, path, overwrite=True)
-    assert path.read_bytes().startswith(b"<!DOCTYPE html>")
-    assert names_in(tmp_path) == ["report.html"]
 
 
 @pytest.mark.parametrize(("name", "place"), [("x" * 300, "x" * 300), ("file/a.html", "file")])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.reporting.report import MAX_POINTS, X_AXES, figures, thinned
+from nmtkit.reporting.report import figures, thinned
 from nmtkit.reporting.run_tables import split_evenly
 from nmtkit.reporting.runs import Run
 from nmtkit.reporting.svg import Plot
@@ -38,14 +38,6 @@ def test_training_loss_dev_nll_bleu_speed_and_learning_rate_are_drawn() -> None:
         "Speed",
         "Learning rate",
     ]
-
-
-def test_every_run_is_a_curve_of_every_plot() -> None:
-    runs = [run_of("a"), run_of("b", validated([3.0], [20.0]))]
-    for figure in figures(runs):
-        assert list(figure) == list(X_AXES) == ["updates", "time", "tokens"]
-        for plot in figure.values():
-            assert [curve.name for curve in plot.curves] == ["a", "b"]
 
 
 def test_curves_are_the_same_over_updates_time_and_tokens() -> None:
@@ -87,24 +79,9 @@ def test_a_validation_before_the_first_record_lies_between_zero_and_it() -> None
     assert seconds == pytest.approx([0, 25])
 
 
-def test_the_title_of_a_plot_says_that_its_curves_do_not_compare() -> None:
-    first = run_of("a", validated([3.0], [20.0]))
-    other = replace(first, name="b", codec="another")
-    marked = {
-        plot.title.split(",")[0] for plot in plots([first, other]) if "not comp" in plot.title
-    }
-    assert marked == {"Training loss", "Dev nll"}
-
-
 def test_plots_without_points_are_left_out() -> None:
     infinite = replace(run_of(), training=[training(1, math.inf)])
     assert [plot.title.split(",")[0] for plot in plots([infinite])] == ["Speed", "Learning rate"]
-
-
-def test_long_curves_are_thinned() -> None:
-    run = replace(run_of(), training=[training(update) for update in range(1, 5000)])
-    sizes = [len(plot.curves[0].points) for plot in plots([run])]
-    assert max(sizes) <= MAX_POINTS == 500
 
 
 def points_of(heights: list[float]) -> list[tuple[float, float]]:

@@ -94,11 +94,3 @@ def test_runs_that_cannot_be_compared_are_a_warning() -> None:
     first = run_of("a", validated([3.0], [10.0]))
     (text,) = texts(first, replace(first, name="b", validation_text="fedc"))
     assert text.startswith("the validation texts differ (a; b)")
-
-
-def test_each_warning_names_its_run() -> None:
-    stopped = run_of("stopped", settings={"max_updates": 2000})
-    skipping = replace(run_of("skipping"), training=[replace(training(1000), skipped_updates=1)])
-    first, second = texts(stopped, run_of("well"), skipping)
-    assert first.startswith("stopped: not finished")
-    assert second.startswith("skipping: updates skipped")

@@ -28,10 +28,7 @@ from nmtkit.storage.model_description import (
 )
 from nmtkit.storage.model_folder import write_model
 from nmtkit.storage.run_folder import RunFolder, find_model
-from nmtkit.text.closed_words import Words
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.vocabulary import Steps
-from tests.conversions import separate_codec
 from tests.folders import refusing
 from tests.messages import refuses
 from tests.snapshots import PROVENANCE, tiny_model_folder, tiny_run, tiny_tensors
@@ -142,17 +139,6 @@ def test_a_model_in_lines(tmp_path: Path) -> None:
     paths = [path for path in folder.rglob("*") if path.is_file() and path.name != "manifest.json"]
     size = sum(path.stat().st_size for path in paths)
     assert lines["on disk"] == f"{size} bytes in {len(paths)} files"
-
-
-def test_two_vocabularies_are_named_with_both_sizes(tmp_path: Path) -> None:
-    folder = model_with(tmp_path / "model", {}, separate_codec())
-    assert value(folder, "vocabulary") == "290 and 275 entries, one per language, sentencepiece"
-
-
-def test_validation_pairs_are_named_where_recorded(tmp_path: Path) -> None:
-    provenance: Json = {"dataset": SHA256, "validation_pairs": 3000}
-    folder = model_with(tmp_path / "model", {"provenance": provenance})
-    assert value(folder, "trained on") == "dataset 0123456789ab, validated on 3,000 pairs"
 
 
 def test_json_is_the_content_of_the_files(tmp_path: Path) -> None:
@@ -332,12 +318,6 @@ def test_a_damaged_log_is_named(tmp_path: Path) -> None:
     refuse(run.path, "metrics.jsonl:1")
 
 
-def test_a_model_without_weights_is_damaged(tmp_path: Path) -> None:
-    folder = tiny_model_folder(tmp_path / "model", 1, tiny_tensors(1))
-    (folder / TENSORS).unlink()
-    refuse(folder, folder / TENSORS)
-
-
 def test_a_missing_path_and_a_file_are_refused(tmp_path: Path) -> None:
     refuse(tmp_path / "none", tmp_path / "none")
     (tmp_path / "file").write_text("")
@@ -375,14 +355,3 @@ def test_a_dataset_is_described(check: bool) -> None:
     lines = [*describe_folder(GOLDEN / "formats" / "weights" / "dataset", check, as_json=False)]
     assert "languages    en to de" in lines
     assert ("checked      every file matches its hash" in lines) == check
-
-
-def test_what_is_done_to_text_before_its_segmentation_is_named(tmp_path: Path) -> None:
-    words = Words(["a"])
-    source = words.with_steps(Steps(True, "nfkc", "en"))
-    target = words.with_steps(Steps(False, "nfc"))
-    codec = TextCodec("en", "de", source, target, is_shared=False)
-    fields: dict[str, Json] = {"update": 1, "provenance": PROVENANCE}
-    write_model(tmp_path / "model", tiny_tensors(1), TrainRecipe(), codec, fields, overwrite=False)
-    (line,) = [one for one in describe_folder(tmp_path / "model", False, False) if "vocab" in one]
-    assert line.endswith("one per language, unescape, nfkc, moses and words to nfc and words")

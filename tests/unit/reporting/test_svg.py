@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.reporting.page import package_file
 from nmtkit.reporting.svg import Curve, Plot, draw
 from tests.unit.reporting.builders import HOSTILE
 
@@ -94,13 +93,6 @@ def test_a_value_that_is_not_finite_is_a_gap_and_an_isolated_point_a_dot() -> No
     assert (float(dot.attrib["cx"]), float(dot.attrib["cy"])) == lines_of(curve)[2][0]
 
 
-def test_a_plot_over_another_quantity_names_it() -> None:
-    plot = Plot(HOSTILE, [Curve("run", [(0, 1.0), (1.5, 2.0)])], False, x_label=HOSTILE)
-    drawn = parsed(plot)
-    assert texts_of(drawn).count(HOSTILE) == 2  # the title, and below the axis
-    assert drawn.attrib["data-x"] == HOSTILE
-
-
 @given(HEIGHTS)
 def test_a_curve_has_the_values_of_the_points_of_its_line(heights: list[float]) -> None:
     heights.append(1.0)
@@ -113,20 +105,6 @@ def test_a_curve_has_the_values_of_the_points_of_its_line(heights: list[float]) 
     assert [float(y.replace(",", "")) for y in ys] == pytest.approx([y for _, y in finite], 1e-4)
 
 
-def test_values_are_written_for_people() -> None:
-    (curve,) = curves_of(
-        parsed(Plot("x", [Curve(HOSTILE, [(2000, 123456.78), (2500.126, 2.5e-7)])], False))
-    )
-    assert curve.attrib["data-name"] == HOSTILE
-    assert curve.attrib["data-x"] == "2,000 2,500.13"
-    assert curve.attrib["data-y"] == "123,457 2.5e-07"
-
-
-def test_a_long_curve_has_no_dots() -> None:
-    short, long = (curves_of(parsed(plot_of([1.0] * num)))[0] for num in (60, 61))
-    assert (len(short.findall("circle")), len(long.findall("circle"))) == (60, 0)
-
-
 def test_curves_differ_by_colour_and_dashes() -> None:
     curves = curves_of(parsed(plot_of(*([1.0, 2.0],) * 30)))
     looks = [(one.attrib["class"], one.attrib["stroke-dasharray"]) for one in curves]
@@ -134,52 +112,10 @@ def test_curves_differ_by_colour_and_dashes() -> None:
     assert len({dashes for _, dashes in looks[:5]}) == len({name for name, _ in looks[:5]}) == 5
 
 
-def test_every_colour_is_given_for_light_and_for_dark() -> None:
-    used = {
-        name
-        for curve in curves_of(parsed(plot_of(*([1.0],) * 30)))
-        for name in curve.attrib["class"].split()
-        if name.startswith("color-")
-    }
-    light, dark = package_file("nmtkit.reporting", "plot.css").split(
-        "@media (prefers-color-scheme: dark)"
-    )
-    for sheet in (light, dark):
-        given_colours = dict(re.findall(r"\.(color-\d+) \{ color: (#[0-9a-f]{6}); \}", sheet))
-        assert given_colours.keys() == used
-        assert len(set(given_colours.values())) == len(used)
-
-
 def test_a_run_keeps_its_colour_if_another_has_no_points() -> None:
     (curve,) = curves_of(parsed(plot_of([], [1.0, 2.0], [math.nan])))
     both = curves_of(parsed(plot_of([2.0], [1.0, 2.0])))
     assert curve.attrib == both[1].attrib
-
-
-def test_the_legend_names_every_drawn_curve_within_the_picture() -> None:
-    curves = [Curve(f"a run of number {number}", [(1, 2.0)]) for number in range(9)]
-    drawn = parsed(Plot("Loss", [*curves, Curve("an empty one", [])], False))
-    names = [text for text in drawn.iter("text") if text.attrib.get("class") == "name"]
-    assert [text.text for text in names] == [curve.name for curve in curves]
-    _, _, width, height = map(float, drawn.attrib["viewBox"].split())
-    assert all(0 < float(text.attrib["x"]) < width - 100 for text in names)
-    assert len({text.attrib["y"] for text in names}) > 1
-    (frame,) = drawn.findall("rect")
-    assert max(float(text.attrib["y"]) for text in names) < float(frame.attrib["y"])
-    assert float(frame.attrib["y"]) + float(frame.attrib["height"]) < height
-
-
-def test_a_single_run_needs_no_legend() -> None:
-    assert "run 0" not in texts_of(parsed(plot_of([1.0, 2.0])))
-    assert "run 0" in texts_of(parsed(plot_of([1.0, 2.0], [])))
-
-
-def test_a_long_name_is_shortened_in_its_middle() -> None:
-    name = "x" * 100 + "y" * 100
-    drawn = parsed(Plot("Loss", [Curve(name, [(1, 2.0)]), Curve("", [])], False))
-    (shown,) = (text for text in texts_of(drawn) if "x" in text)
-    assert re.fullmatch(r"x+\.\.\.y+", shown)
-    assert len(shown) <= 70
 
 
 def test_text_is_escaped() -> None:
@@ -196,14 +132,6 @@ def test_a_single_value_is_drawn_with_ticks_around_it(heights: list[float]) -> N
     numbers = [float(text) for text in texts_of(drawn) if re.fullmatch(r"-?[\d.]+", text)]
     assert any(number < heights[0] for number in numbers)
     assert any(number > heights[0] for number in numbers)
-
-
-def test_the_axes_are_named() -> None:
-    texts = texts_of(parsed(plot_of([1.0, 2.0, 3.0])))
-    assert texts[0] == "Loss"
-    assert "updates" in texts
-    assert {"0", "100", "200", "300"} <= set(texts)
-    assert {"1.0", "2.0", "3.0"} <= set(texts)
 
 
 def test_named_places_of_the_axis_are_ticks_and_values() -> None:

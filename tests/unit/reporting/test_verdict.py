@@ -4,7 +4,6 @@ from dataclasses import replace
 import pytest
 
 from nmtkit.config.metrics import MetricsConfig, SignificanceConfig
-from nmtkit.errors import ConfigError
 from nmtkit.evaluation.metrics import count_corpus, make_metrics
 from nmtkit.evaluation.significance import score_systems
 from nmtkit.evaluation.texts import Text, Texts
@@ -13,7 +12,6 @@ from nmtkit.reporting.report import markdown_of, report_on
 from nmtkit.reporting.runs import Run
 from nmtkit.reporting.verdict import verdict
 from nmtkit.storage.run_folder import ValidationLines
-from tests.messages import refuses
 from tests.unit.reporting.builders import HOSTILE, run_of, validated, validation
 
 REFERENCE = [f"this is sentence {n} of a text that is not very long" for n in range(40)]
@@ -138,11 +136,6 @@ def test_runs_that_no_result_compares_are_named_with_what_differs() -> None:
     )
 
 
-def test_a_run_without_a_validation_is_named() -> None:
-    runs = [run_of("base", validated([2.0], [20.0])), run_of("new"), run_of("newer")]
-    assert verdict(runs) == "The runs cannot be compared: no validation of new and newer."
-
-
 def test_of_one_run_it_says_whether_it_is_finished_and_its_best_validation() -> None:
     results = validated([3.0, 2.0, 2.5], [10.0, 30.0, 20.0])
     assert verdict([run_of("base", results)]) == (
@@ -163,9 +156,3 @@ def test_a_report_begins_with_it() -> None:
     assert report.verdict == verdict(runs)
     assert report.verdict.startswith(f"{HOSTILE} is ahead of base by 1.0000 dev nll")
     assert markdown_of(report)[:3] == [markdown_text(report.verdict), "", "## Summary"]
-
-
-def test_a_seed_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SACREBLEU_SEED", "x")
-    with refuses(ConfigError, "SACREBLEU_SEED x"):
-        verdict([translating("good"), translating("bad")])

@@ -3,16 +3,13 @@
 import shlex
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from nmtkit.config.schema import RerankRecipe, TrainRecipe
+from nmtkit.config.schema import RerankRecipe
 from nmtkit.config.toml import build
 from nmtkit.rerank.features import Feature, make_features
-from nmtkit.storage.model_folder import write_model
-from nmtkit.text.codec import TextCodec
 from nmtkit.text.translations import Candidate, TranslatedLine
-from tests.tiny import never_warn, tiny_model
+from tests.tiny import never_warn
 
 
 def line_of(source: str, *texts: str, scores: Sequence[float] | None = None) -> TranslatedLine:
@@ -31,13 +28,6 @@ def line_of(source: str, *texts: str, scores: Sequence[float] | None = None) -> 
 
 def features_of(names: str, **values: Any) -> dict[str, Feature]:
     return make_features(build(RerankRecipe, {"features": names} | values), never_warn)
-
-
-def write_tiny_model(folder: Path, codec: TextCodec, seed: int = 1) -> Path:
-    made = tiny_model(codec, seed)
-    recipe = TrainRecipe(model=made.config)
-    write_model(folder, made.state_dict(), recipe, codec, {}, overwrite=False)
-    return folder
 
 
 def program(expression: str) -> str:

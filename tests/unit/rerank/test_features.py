@@ -18,8 +18,8 @@ from nmtkit.rerank.features import FEATURES, VIEWS, feature_values, language_pai
 from nmtkit.rerank.mbr import expected_utilities
 from nmtkit.text.translations import TranslatedLine
 from tests.messages import refuses
-from tests.tiny import tiny_codec, tiny_model
-from tests.unit.rerank.builders import features_of, line_of, program, write_tiny_model
+from tests.tiny import tiny_codec, tiny_model, write_tiny_model
+from tests.unit.rerank.builders import features_of, line_of, program
 
 
 def values(names: str, *lines: TranslatedLine, **settings: object) -> list[list[list[float]]]:
@@ -168,7 +168,7 @@ def test_lines_of_another_language_are_refused(tmp_path: Path) -> None:
     given = {"target_lang": "de", "device": "cpu"}
     assert values(name, named[0], **given) == values(name, line, **given)
     plain = f"forced:{tmp_path}/plain"
-    write_tiny_model(tmp_path / "plain", tiny_codec())
+    write_tiny_model(tmp_path / "plain")
     ((first, second), *_) = values(f"{name},{plain}", line, **given)[0]
     ((alone,), *_) = values(plain, line, device="cpu")[0]
     assert first != second == alone

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.progress.counting import SILENT, WorkReporter
+from nmtkit.progress.counting import SILENT
 from nmtkit.rerank.tuning import DevSet, tune, weighted_sums
 
 
@@ -107,10 +107,3 @@ def test_weighted_sums_round_as_a_sum_in_order(row: list[float], data: st.DataOb
     for weight, value in zip(weights, row, strict=True):
         total += weight * value
     assert weighted_sums(np.array([row] * 5), np.array(weights)).tolist() == [total] * 5
-
-
-def test_progress_counts_the_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmtkit.progress.counting.FIRST_REPORT_S", 0.0)
-    messages: list[str] = []
-    tune(made_up(1, 2, [2, 2]), 1, WorkReporter(messages.append))
-    assert messages[0].startswith("tuned from 1 of 23 starts")

@@ -171,13 +171,6 @@ def test_terms_are_the_longest_spans_of_words(text: str, sources: list[str], cas
     assert [(term.start, term.end) for term in found] == expected
 
 
-@given(SOURCES, st.booleans())
-def test_a_term_is_found_in_itself(source: str, case: bool) -> None:
-    spans = word_and_punctuation_spans(source)
-    (term,) = Glossary([(source, ["x"])], is_case_sensitive=case).find(source)
-    assert (term.start, term.end) == (spans[0][0], spans[-1][1])
-
-
 def test_many_terms_and_long_lines_end() -> None:
     """Trying all terms at each word would be minutes."""
     terms = Glossary([(f"a w{n} b", ["x"]) for n in range(20_000)], is_case_sensitive=False)

@@ -265,12 +265,6 @@ def test_a_placeholder_of_spaces_alone_is_no_crash() -> None:
     assert [one.kind for one in answer.translation.placed] == ["placeholder"]
 
 
-def test_many_placeholders_are_kept() -> None:
-    line = " ".join(f"{{a{number}}}" for number in range(20))
-    (answer,) = answers_to(TRANSLATOR, [Request(line)])
-    assert_kept(line, answer)
-
-
 @pytest.mark.parametrize("key", ["spans", "terms"])
 def test_samples_have_no_demands(key: str) -> None:
     sampled = translator(ConstraintsConfig(), sampling=SamplingConfig(sample=True))

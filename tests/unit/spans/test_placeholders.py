@@ -1,7 +1,5 @@
 """Placeholders: examples of each kind and script, laws, and hostile lines."""
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -214,8 +212,3 @@ def test_hostile_lines_end(part: str) -> None:
 def test_a_malformed_pattern_is_named(pattern: str) -> None:
     with refuses(ConfigError, "--placeholder-pattern; backslash"):
         compile_patterns(["ok", pattern])
-
-
-def test_patterns_keep_their_order() -> None:
-    assert [one.pattern for one in compile_patterns(["b", "a"])] == ["b", "a"]
-    assert isinstance(compile_patterns(["a"])[0], re.Pattern)

@@ -136,14 +136,3 @@ def test_a_disk_that_fills_up_is_an_error(address: str, path: Path) -> None:
         fetch(address, path)
     assert caught.value.exit_code == NO_ROOM
     assert not path.exists()
-
-
-def test_progress_is_printed(
-    address: str, path: Path, behaviour: Behaviour, capsys: pytest.CaptureFixture[str]
-) -> None:
-    behaviour.cuts = [100_000]
-    fetch(address, path)
-    lines = [line.rstrip() for line in capsys.readouterr().err.split("\n")]
-    assert lines[0].startswith("archive.tgz: 0.1 MB of 0.3 MB, ")
-    assert lines[1] == "archive.tgz: ended after 100000 of 300000 bytes; retrying"
-    assert lines[2].startswith("archive.tgz: 0.3 MB of 0.3 MB, ")

@@ -10,7 +10,7 @@ import pytest
 from examples.wmt14.table3 import HEADERS, SCORE, recipe, table
 from nmtkit.config.presets import PRESET_OF_ROW, PRESETS
 from nmtkit.config.schema import TrainRecipe, values_of
-from nmtkit.config.toml import build, dumps
+from nmtkit.config.toml import build
 from nmtkit.errors import DamagedError
 from nmtkit.reporting.paper import TABLE_3
 from tests.architecture.test_readme import check
@@ -105,20 +105,6 @@ def test_a_scored_row_is_next_to_the_paper_s_and_others_are_open(tmp_path: Path)
     assert (rows["C1"]["N"], rows["C1"]["PPL"], rows["C1"]["BLEU"]) == ("2", "-", "-")
     missing = table(tmp_path, "paper").sentences[-1]
     assert missing.startswith("not there yet: base, A2, ")
-
-
-def test_a_tiny_corpus_has_to_be_named(tmp_path: Path) -> None:
-    (tmp_path / "table3-tiny" / "base").mkdir(parents=True)
-    (tmp_path / "table3-tiny" / "base" / "recipe.toml").write_text(dumps(recipe("base", "tiny")))
-    done = subprocess.run(
-        ["make", "table3-base", f"WORK={tmp_path}", "SCALE=tiny"],
-        cwd=WMT14,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "set CORPUS=/folder with train and valid text\n" in done.stderr
 
 
 def test_incomplete_scores_are_refused(tmp_path: Path) -> None:

@@ -73,17 +73,6 @@ def test_trees_are_counted_while_they_are_compared_once_for_both_scores(
     assert strict == [f"scored system 0 by strict F1: {count}" for count in counts]
 
 
-def test_a_report_counts_its_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    report_everything(monkeypatch)
-    messages: list[str] = []
-    list(evalb_report(BRACKETS)(texts(GOOD), True, WorkReporter(messages.append)))
-    assert [line.partition(" trees")[0] for line in messages] == [
-        "scored 1 of 3",
-        "scored 2 of 3",
-        "scored 3",
-    ]
-
-
 def test_systems_are_tested_against_the_first() -> None:
     config = SignificanceConfig(paired_ar=True, trials=50)
     both = texts(GOOD * 7, BAD * 7)

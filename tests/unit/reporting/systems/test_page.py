@@ -53,18 +53,6 @@ def test_a_page_is_well_formed_and_asks_for_nothing() -> None:
     assert data_of(text)["systems"] == ["good", "poor", "middling"]
 
 
-def test_a_page_names_its_texts_and_signatures() -> None:
-    compared = comparison(source=REFERENCE)
-    compared = replace(compared, counted_text="train.en")
-    text = page(compared)
-    for name in ("out/good.en", "data/ref.en", "data/source.de", "train.en"):
-        assert f"<dd>{name}</dd>" in text
-    assert "<li>BLEU: nrefs:1|case:mixed|eff:no|" in text
-    assert "<li>BLEU of a sentence: nrefs:1|case:mixed|eff:yes|" in text
-    assert "<h1>3 systems on ref.en</h1>" in text
-    assert "counted in train.en" in text
-
-
 def test_texts_stay_texts_whatever_they_contain() -> None:
     plain = Scripts(page(comparison())).names
     hostile = [HOSTILE, "]]></script><img src=x>", "<!--<script>", "&lt;\u2028\0\uffff\x85 \r"]
@@ -92,12 +80,6 @@ def test_any_file_name_can_be_written(name: str) -> None:
     page_text = page(replace(compared, texts=texts, counted_text=name))
     ElementTree.fromstring(page_text.encode())
     assert "<b>&" not in re.sub("<script.*?</script>", "", page_text, flags=re.DOTALL)
-
-
-def test_one_system_is_compared_with_the_reference() -> None:
-    text = page(comparison({"a": SYSTEMS["out/good.en"]}))
-    assert "<h1>1 system on ref.en</h1>" in text
-    assert data_of(text)["second"] == 1
 
 
 def test_texts_are_in_the_page_once() -> None:

@@ -43,9 +43,3 @@ def test_the_first_system_is_compared_with_the_best_other_one() -> None:
     assert second("ter", good, poor, middling) == 2
     assert second("ter", poor, good, middling) == 1
     assert second("bleu", good) == 1, "the reference"
-
-
-def test_the_source_is_given_if_it_is_known() -> None:
-    source = ["eins", "zwei", "drei", "vier"]
-    data = page_data(comparison(source=source), LABELS)
-    assert data["source"] == source

@@ -45,11 +45,6 @@ def test_f1_by_frequency_leaves_out_classes_without_words() -> None:
     assert [row[1].text for row in table.rows] == ["10", "4", "4", "12"]
 
 
-def test_a_single_system_has_no_best_value() -> None:
-    part = parts(comparison({"a": ["x y"]}, ["x y"]))["F1 of words by frequency"]
-    assert not any(cell.is_best for row in part.table(["a"]).rows for cell in row)
-
-
 def test_a_reference_without_words_has_an_empty_table() -> None:
     compared = comparison({"a": ["", ""]}, ["", ""], metric="chrf")
     part = parts(compared)["F1 of words by frequency"]

@@ -5,7 +5,7 @@ import pytest
 
 from nmtkit.evaluation.evaluate import Evaluation
 from nmtkit.evaluation.metric import Interval, Score
-from nmtkit.reporting.systems.page import notes, overview
+from nmtkit.reporting.systems.page import overview
 from tests.unit.reporting.builders import HOSTILE
 
 LABELS = ["first", "second", "third"]
@@ -41,11 +41,6 @@ def test_each_metric_has_a_strip_a_score_and_a_p_value() -> None:
     ]
 
 
-def test_without_tests_there_is_no_column_of_p() -> None:
-    plain = [replace(score, p_value=None) for score in BLEU]
-    assert rows_of(plain)[0] == ["system", "BLEU higher is better", "length"]
-
-
 def test_the_best_score_is_bold_and_a_single_one_is_not() -> None:
     table = ElementTree.fromstring(overview(evaluation(BLEU, TER), LABELS, LENGTHS))
     assert [one.text for one in table.iter("strong")] == ["22.00", "58.50"]
@@ -74,15 +69,3 @@ def test_names_of_files_are_titles_whatever_they_contain() -> None:
     titles = [one.attrib["title"] for one in table.iter("th") if "title" in one.attrib]
     assert titles == ["a/first", HOSTILE, "third"]
     assert [one.text for one in table.iter("span") if one.get("class") == "name"][1] == HOSTILE
-
-
-def test_the_notes_explain_what_is_there_and_what_can_be_added() -> None:
-    tested = " ".join(notes(evaluation(BLEU), "first"))
-    assert "95 % confidence intervals" in tested
-    assert "p: the probability of a difference from first" in tested
-    plain = [replace(score, interval=None, p_value=None) for score in BLEU]
-    untested = " ".join(notes(evaluation(plain), "first"))
-    assert "Add --confidence" in untested
-    assert "Add --paired-ar to test each system against first" in untested
-    alone = replace(evaluation(plain[:1]), systems=["first"])
-    assert "--paired-ar" not in " ".join(notes(alone, "first"))
