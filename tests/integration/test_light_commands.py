@@ -16,8 +16,8 @@ TEXT = b"a b c d\n"
     ("line", "module", "not_loaded"),
     [
         ("--help", "nmtkit_cli.main", LIBRARIES),
-        ("train --help", "nmtkit_cli.train", LIBRARIES),
-        ("translate --help", "nmtkit_cli.translate", LIBRARIES),
+        ("train --help", "nmtkit_cli.main", LIBRARIES),
+        ("translate --help", "nmtkit_cli.main", LIBRARIES),
         (f"report {RUN} --html page.html", "nmtkit.reporting.page", LIBRARIES),
         (f"info {RUN}", "nmtkit.reporting.saved_model", ("torch",)),
         ("score --reference text", "sacrebleu", ("torch",)),
