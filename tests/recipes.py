@@ -39,6 +39,18 @@ def make(*arguments: object, folder: Path = WMT14) -> subprocess.CompletedProces
     )
 
 
+def dry_run(folder: Path, *arguments: str) -> list[str]:
+    """Return the commands that make would run there, each on one line."""
+    done = subprocess.run(
+        ["make", "-n", "WORK=work", "NMTKIT=nmtkit", "PYTHON=python3", *arguments],
+        cwd=folder,
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    return done.stdout.replace("\\\n", " ").splitlines()
+
+
 # --------------------------------------------------------------------------------------- wmt14
 
 SIZES = {"train": 400, "valid": 20, "test": 20}

@@ -1,7 +1,5 @@
 """A power cut at any moment leaves the old or the new, and training ends as without it."""
 
-import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +16,7 @@ from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.storage.manifest import verify_files
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.run import train
-from tests.faults.power_cut import Disk, State, restore, seen_of, with_most_left
+from tests.faults.power_cut import Disk, restore, seen_of, with_most_left
 from tests.faults.scenarios import SCENARIOS, Scenario, everything_in
 from tests.snapshots import read_tensors
 from tests.thoroughness import sample
@@ -144,74 +142,3 @@ def test_a_writer_whose_syncs_are_in_vain_is_found(name: str, tmp_path: Path) ->
         check_end(disk)
     with pytest.raises((AssertionError, DamagedError)):
         check_cuts(disk, SCENARIOS[name], tmp_path)
-
-
-def contents(states: list[State], path: str) -> set[bytes | None]:
-    return {state.get(path, b"no such file") for state in states}
-
-
-def sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    os.fsync(descriptor)
-    os.close(descriptor)
-
-
-def write(root: Path) -> None:
-    (root / "new").write_bytes(b"1234")
-
-
-def write_and_sync_the_name(root: Path) -> None:
-    write(root)
-    sync(root)
-
-
-def write_and_sync_the_content(root: Path) -> None:
-    write(root)
-    sync(root / "new")
-
-
-def write_and_sync_both(root: Path) -> None:
-    write_and_sync_the_content(root)
-    sync(root)
-
-
-TORN = {b"", b"12", bytes(4), b"1234"}
-
-
-@pytest.mark.parametrize(
-    ("act", "at_end"),
-    [
-        (write, {b"no such file", *TORN}),
-        (write_and_sync_the_name, TORN),
-        (write_and_sync_the_content, {b"no such file", b"1234"}),
-        (write_and_sync_both, {b"1234"}),
-    ],
-)
-def test_the_model_keeps_for_certain_what_was_synced_and_nothing_else(
-    act: Callable[[Path], object], at_end: set[bytes], tmp_path: Path
-) -> None:
-    disk = Disk(tmp_path)
-    with disk.watching(is_synced=True):
-        act(tmp_path)
-    assert contents(disk.states_now(), "new") == at_end
-    assert contents(disk.states, "new") == {b"no such file", *TORN}
-
-
-def test_the_model_does_a_renaming_whole_or_not_at_all(tmp_path: Path) -> None:
-    for name in ("old", "new"):
-        (tmp_path / name).write_bytes(name.encode())
-    disk = Disk(tmp_path)
-    with disk.watching(is_synced=True):
-        (tmp_path / "new").replace(tmp_path / "old")
-    assert disk.states_now() == [{"old": b"old", "new": b"new"}, {"old": b"new"}]
-    with disk.watching(is_synced=True):
-        sync(tmp_path)
-    assert disk.states_now() == [{"old": b"new"}]
-
-
-def test_the_model_keeps_what_was_synced_of_a_file_that_grows(tmp_path: Path) -> None:
-    (tmp_path / "log").write_bytes(b"12\n")
-    disk = Disk(tmp_path)
-    with disk.watching(is_synced=True), (tmp_path / "log").open("ab") as stream:
-        stream.write(b"34\n")
-    assert contents(disk.states, "log") == {b"12\n", b"12\n3", b"12\n\0\0\0", b"12\n34\n"}

@@ -1,10 +1,5 @@
-"""Training that is killed, or whose disk fails, ends where an undisturbed run does.
+"""Training whose disk fails once ends where an undisturbed run does; test_storm.py has kills."""
 
-The kill points of one save are enumerated in test_every_change.py; here whole runs are disturbed,
-and continued by the same call until they finish.
-"""
-
-import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,8 +12,6 @@ from tests.faults.harness import Fault, fault_points, run_in_child
 from tests.snapshots import read_tensors
 from tests.tiny import tiny_train_recipe
 from tests.training import assert_same_tensors
-
-NUM_KILLS = 6
 
 
 @pytest.fixture(scope="module")
@@ -51,23 +44,6 @@ def test_training_can_be_killed_at_the_same_moments_every_time(
     assert fault_points(training(data, tmp_path / "run")) == points
 
 
-def test_a_run_killed_again_and_again_ends_as_if_it_had_not_been(
-    data: Path, tmp_path: Path, undisturbed: tuple[range, dict[str, torch.Tensor]]
-) -> None:
-    points, expected = undisturbed
-    generator = random.Random()  # other moments in every run of the test
-    kills = [generator.randrange(1, len(points) // 2) for _ in range(NUM_KILLS)]
-    action = training(data, tmp_path / "run")
-    for point in kills:
-        outcome = run_in_child(action, Fault("kill", point))
-        assert not outcome.exception, (kills, outcome)
-    last = run_in_child(action, Fault("count", 0))
-    assert not last.exception, (kills, last)
-    assert_same_tensors(final_model(tmp_path / "run"), expected)
-    hidden = [p for p in (tmp_path / "run").rglob(".*") if p.name != ".lock"]
-    assert hidden == [], kills
-
-
 @pytest.mark.parametrize("mode", ["enospc", "eio"])
 def test_one_failure_of_the_disk_while_saving_does_not_end_training(
     data: Path, tmp_path: Path, undisturbed: tuple[range, dict[str, torch.Tensor]], mode: str
@@ -76,24 +52,4 @@ def test_one_failure_of_the_disk_while_saving_does_not_end_training(
     middle = len(points) // 2
     outcome = run_in_child(training(data, tmp_path / "run"), Fault(mode, middle))
     assert not outcome.exception, outcome
-    assert_same_tensors(final_model(tmp_path / "run"), expected)
-
-
-def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_is_taken(
-    data: Path,
-    tmp_path: Path,
-    undisturbed: tuple[range, dict[str, torch.Tensor]],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    _, expected = undisturbed
-    train(tiny_train_recipe(max_updates=3, dropout=0.1), data, tmp_path / "run")
-    damaged = tmp_path / "run" / "checkpoints" / "00000003" / "model.safetensors"
-    content = bytearray(damaged.read_bytes())
-    content[-1] ^= 1
-    damaged.write_bytes(content)
-    capsys.readouterr()
-    training(data, tmp_path / "run")()
-    told = capsys.readouterr().err
-    assert "00000003/model.safetensors" in told
-    assert "continuing after update 2" in told
     assert_same_tensors(final_model(tmp_path / "run"), expected)

@@ -1,24 +1,16 @@
 """What each stage of examples/adaptation would run, with which model, vocabulary and text."""
 
 import re
-import subprocess
 
 from tests.architecture.test_readme import check
-from tests.recipes import ADAPTATION
+from tests.recipes import ADAPTATION, dry_run
 
 CORPUS = "/corpora"
 
 
 def printed(*arguments: str) -> list[str]:
     """Return the commands that make would run."""
-    done = subprocess.run(
-        ["make", "-n", f"CORPUS={CORPUS}", "WORK=work", "NMTKIT=nmtkit", *arguments],
-        cwd=ADAPTATION,
-        capture_output=True,
-        encoding="utf-8",
-        check=True,
-    )
-    return done.stdout.replace("\\\n", " ").replace("'", "").splitlines()
+    return [line.replace("'", "") for line in dry_run(ADAPTATION, f"CORPUS={CORPUS}", *arguments)]
 
 
 def trained(*arguments: str) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """The page of `nmtkit attention` in a real browser."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,10 +24,7 @@ SELECTED = {
     "between": "subwords",
     "word": "",
 }
-HEAD_2 = {"light": "rgb(213, 94, 0)", "dark": "rgb(242, 140, 74)"}
 LONG_TOKENS, LONG_LAYERS, LONG_HEADS = 100, 6, 8
-DRAWING_MS = 1000
-"""What a drawing may take on a busy machine without a GPU; on an idle one it is a tenth."""
 
 
 def long_sentence() -> Sentence:
@@ -107,12 +103,6 @@ def drawn(chromium: Page, selector: str, name: str) -> list[str]:
     return found
 
 
-def fill_of(chromium: Page, selector: str) -> str:
-    code = f"getComputedStyle(document.querySelector({selector!r})).fill"
-    found: str = chromium.evaluate(code)
-    return found
-
-
 def test_words_are_shown_as_text_whatever_they_look_like(chromium: Page) -> None:
     assert (
         words(chromium, "row")
@@ -158,15 +148,6 @@ def test_a_pointed_word_has_its_lines_alone_and_is_told(chromium: Page) -> None:
     assert description(chromium).startswith(expected)
     chromium.move_to("h1")
     assert description(chromium) == "encoder self-attention, layer 2 of 3, head 1"
-
-
-def test_heads_have_their_colours_light_and_dark(chromium: Page) -> None:
-    go(chromium, "heads=2&drawing=matrix&attention=decoder&layer=1")
-    for scheme, expected in HEAD_2.items():
-        chromium.prefer(scheme)
-        assert fill_of(chromium, ".weights rect") == expected
-        page_colour = chromium.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert page_colour == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 26)"}[scheme]
 
 
 def test_the_address_keeps_what_is_shown(chromium: Page) -> None:
@@ -256,38 +237,3 @@ def test_every_control_has_a_name(chromium: Page) -> None:
     assert ("checkbox", "2") in named
     assert ("group", "Layer") in named
     assert not [role for role, name in named if not name]
-
-
-def test_a_source_alone_offers_the_encoder_only(chromium: Page) -> None:
-    chromium.click("#attention input[value=memory]")
-    chromium.evaluate(
-        "document.getElementById('sentence').value = 2;"
-        "document.getElementById('sentence').dispatchEvent(new Event('change'))"
-    )
-    assert "encoder self-attention" in description(chromium)
-    disabled = "[...document.querySelectorAll('#attention input:disabled')].map((one) => one.value)"
-    assert chromium.evaluate(disabled) == ["memory", "decoder"]
-
-
-def test_a_long_sentence_is_drawn_without_lag(chromium: Page, tmp_path: Path) -> None:
-    path = tmp_path / "page.html"
-    view = {**SELECTED, "heads": ",".join(map(str, range(1, LONG_HEADS + 1)))}
-    path.write_text(page("long", view, [long_sentence()]), encoding="utf-8")
-    chromium.open(path.as_uri())
-    matrix, lines = (f"check = document.querySelector('#drawing [value={one}]'); check.click()"
-                     for one in ("matrix", "lines"))  # fmt: skip
-
-    def milliseconds(code: str) -> float:
-        """Return the time until it is laid out."""
-        run = f"{{ let check; const begin = performance.now(); {code};"
-        run += "document.querySelector('.weights').getBBox(); performance.now() - begin }"
-        time: float = chromium.evaluate(run)
-        return time
-
-    assert milliseconds(matrix) < DRAWING_MS
-    assert milliseconds(lines) < DRAWING_MS
-    row = "document.querySelector('[data-row=\"50\"]')"
-    move = f"{row}.dispatchEvent(new PointerEvent('pointermove', {{bubbles: true}}))"
-    assert milliseconds(move) < DRAWING_MS / 4
-    assert description(chromium).startswith("token50 attends to ")
-    chromium.messages.clear()  # of the other page

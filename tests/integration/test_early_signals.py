@@ -86,8 +86,7 @@ def test_training_ends_as_when_it_is_stopped_later(
     assert "Traceback" not in talk
 
 
-@pytest.mark.parametrize("devices", [1, 2])
-@pytest.mark.parametrize("module", [FIRST, "torch"])
+@pytest.mark.parametrize(("devices", "module"), [(1, "torch"), (2, FIRST)])
 def test_an_interrupt_ends_training_that_loads_pytorch_immediately(
     devices: int, module: str, data: Path, tmp_path: Path
 ) -> None:

@@ -25,19 +25,8 @@ from tests.launching import (
     wait_for_restart,
 )
 from tests.messages import check_errors
-from tests.training import logged
 
 pytestmark = pytest.mark.usefixtures("no_training_left")
-
-
-@pytest.mark.thorough
-def test_one_process_trains_the_same_model(data: Path, whole: Path, tmp_path: Path) -> None:
-    code, talk = end(start(data, tmp_path, "--max-updates", "20"))
-    assert code == 0, talk
-    one, two = (logged(run, "training") for run in (tmp_path, whole))
-    assert [record["update"] for record in one] == [5, 10, 15, 20]
-    for mine, other in zip(one, two, strict=False):
-        assert mine["loss"] == pytest.approx(other["loss"], rel=1e-4)
 
 
 @pytest.mark.thorough
@@ -111,17 +100,6 @@ def test_all_ranks_end_where_the_folder_of_the_run_was_renamed(data: Path, tmp_p
     (error,) = [line for line in talk.splitlines() if "error:" in line]
     check_errors(error, 5, f"{run} .lock; path command")
     assert not run.exists()
-
-
-@pytest.mark.thorough
-def test_all_ranks_continue_while_the_first_cannot_save(data: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    settings = ("--max-updates", "20", "--devices", "2")
-    code, talk = end(start(data, run, *settings, code=FULL_DISK))
-    assert code == 5  # at the end
-    assert re.findall(r"update=([0-9]+) not saved, training continues", talk) == ["5", "10", "15"]
-    check_errors(talk, 5, f"{run}")
-    assert "update=20" in talk
 
 
 @pytest.mark.thorough

@@ -1,25 +1,16 @@
 """What examples/multilingual would run: one model of all directions, and a model of each."""
 
-import subprocess
-
 import pytest
 
 from tests.architecture.test_readme import check
-from tests.recipes import MULTILINGUAL
+from tests.recipes import MULTILINGUAL, dry_run
 
 
 def printed(*arguments: str) -> list[str]:
     """Return the commands that make would run."""
-    settings = ("CORPUS=/corpora", "WORK=work", "NMTKIT=nmtkit", "LANGS=nl sv")
-    done = subprocess.run(
-        ["make", "-n", *settings, *arguments],
-        cwd=MULTILINGUAL,
-        capture_output=True,
-        encoding="utf-8",
-        check=True,
-    )
-    text = done.stdout.replace("\\\n", " ").replace("'", "")
-    return [" ".join(line.split()) for line in text.splitlines() if line.startswith("nmtkit ")]
+    lines = dry_run(MULTILINGUAL, "CORPUS=/corpora", "LANGS=nl sv", *arguments)
+    commands = (line.replace("'", "").split() for line in lines if line.startswith("nmtkit "))
+    return [*map(" ".join, commands)]
 
 
 @pytest.mark.parametrize("direction", ["out", "into"])

@@ -13,7 +13,6 @@ import pytest
 
 from tests.commands import nmtkit, nmtkit_in_text
 from tests.faults.harness import fork
-from tests.messages import refused
 from tests.processes import wait_until_asleep
 from tests.tiny import write_tiny_model
 
@@ -43,12 +42,6 @@ def test_a_recipe_may_be_a_pipe() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == nmtkit_in_text("train", "--preset", "big", "--print-config").stdout
-
-
-def test_a_recipe_that_is_too_long_is_refused_before_its_end() -> None:
-    done = in_shell("nmtkit train --print-config --config <(yes '# more')")
-    refused(done, 2, "262,144; --print-config", recorded=False)
-    assert done.stderr.startswith("nmtkit: error: /dev/fd/")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -22,7 +22,6 @@ from nmtkit.training.distributed import Ranks
 from nmtkit.training.micro_batches import micro_batch_seed
 from nmtkit.training.run import make_loader, train
 from nmtkit.training.updates import Start, UpdateLoader
-from tests.launching import children, is_running, start, wait_for, wait_for_checkpoint
 from tests.messages import refuses
 from tests.processes import workers_as_forks
 from tests.snapshots import read_tensors
@@ -120,21 +119,6 @@ def test_a_killed_read_worker_ends_the_run(data: Path) -> None:
         child.kill()
         with refuses(ResourceError, "worker -9; --read-workers"):
             read_on(loader, begun, 10_000)  # what is in the pipe still comes
-
-
-def test_read_workers_end_when_their_trainer_is_killed(data: Path, tmp_path: Path) -> None:
-    training = start(data, tmp_path / "run", "--read-workers=2", "--max-updates=1000000")
-    wait_for_checkpoint(tmp_path / "run", 5)
-    spawned = [
-        pid
-        for pid in children(training.pid)
-        if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]
-    assert len(spawned) == 2
-    training.kill()
-    training.wait()
-    wait_for(lambda: not any(is_running(pid) for pid in spawned))
-    training.communicate()
 
 
 def test_damage_found_by_a_read_worker_is_reported(data: Path) -> None:

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from nmtkit.reporting.report import report_on, write_page
 from tests.integration.browser import CHROMIUM, Page, browser
-from tests.unit.reporting.builders import HOSTILE, run_of, training, validated, validation
+from tests.unit.reporting.builders import HOSTILE, run_of, validated
 
 pytestmark = [
     pytest.mark.thorough,
@@ -106,42 +105,6 @@ def test_the_pointer_reads_the_values(chromium: Page) -> None:
     assert marks(chromium, "time") == 1
     chromium.move_to("h1")
     assert readout(chromium, "time").startswith("at the end: ")
-
-
-def test_a_curve_without_a_point_at_the_cursor_is_given_with_its_own_place(
-    shared: Page, tmp_path: Path
-) -> None:
-    dense = run_of("dense", validated([3.0, 2.5, 2.25, 2.125], [None] * 4))
-    sparse = run_of("sparse", [validation(100, 6.0), validation(400, 5.0)])
-    # It logs and validates at other updates, and one update takes 0.8 seconds.
-    slow = [replace(training(update), elapsed_s=0.8 * update) for update in (275, 500)]
-    other = replace(run_of("other", [validation(275, 4.5), validation(500, 4.0)]), training=slow)
-    path = tmp_path / "report.html"
-    write_page(report_on([dense, sparse, other], with_paper=False), path, False)
-    expected = {
-        "updates": [
-            "100 updates: dense 3, sparse 6",
-            "200 updates: dense 2.5, sparse 6 (at 100)",
-            "275 updates: dense 2.25 (at 300), sparse 5 (at 400), other 4.5",
-            "300 updates: dense 2.25, sparse 5 (at 400), other 4.5 (at 275)",
-            "400 updates: dense 2.125, sparse 5, other 4 (at 500)",
-            "500 updates: other 4",
-        ],
-        "time": [
-            "1.67 minutes: dense 3, sparse 6",
-            "3.33 minutes: dense 2.5, sparse 6 (at 1.67)",
-            "3.67 minutes: dense 2.5 (at 3.33), sparse 6 (at 1.67), other 4.5",
-            "5 minutes: dense 2.25, sparse 5 (at 6.67), other 4.5 (at 3.67)",
-            "6.67 minutes: dense 2.125, sparse 5, other 4",
-        ],
-    }
-    shared.open(path.as_uri())
-    for axis, texts in expected.items():
-        shared.click(f"#by-{axis}")
-        shared.evaluate(f"document.querySelector('{plot(axis)}').focus()")
-        for key, text in zip(["Home"] + ["ArrowRight"] * len(texts), texts, strict=False):
-            shared.press(key)
-            assert readout(shared, axis) == text
 
 
 def test_plots_have_names_and_the_focus_is_seen(chromium: Page) -> None:

@@ -190,18 +190,6 @@ def test_sentences_are_sorted(chromium: Page) -> None:
         assert numbers(chromium) == [line + 1 for line in wanted[:50]], name
 
 
-def test_some_sentences_at_a_time_become_elements(chromium: Page) -> None:
-    choose(chromium, "sort", "text")
-    assert numbers(chromium) == list(range(1, 51))
-    chromium.evaluate("document.getElementById('more').click()")
-    assert numbers(chromium) == list(range(1, 101))
-    chromium.evaluate("document.getElementById('more').click()")
-    assert numbers(chromium) == list(range(1, NUM_LINES + 1))
-    assert not chromium.evaluate("document.getElementById('more').checkVisibility()")
-    choose(chromium, "marks", "systems")
-    assert numbers(chromium) == list(range(1, 51))
-
-
 def test_differing_words_are_marked(chromium: Page) -> None:
     search(chromium, "number 1 ")
     item = "#sentences li:first-child"

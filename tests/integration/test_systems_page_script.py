@@ -2,18 +2,12 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.evaluation.breakdown import by_length
-from nmtkit.evaluation.evaluate import Comparison
-from nmtkit.evaluation.texts import Text, Texts
 from nmtkit.reporting.systems.page import page
 from nmtkit.text.words import words_and_punctuation
 from tests.integration.browser import CHROMIUM, Page, browser
@@ -25,9 +19,6 @@ pytestmark = [
     pytest.mark.thorough,
     pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
 ]
-
-OPENING_MS = 3000
-"""What the page of 3,000 lines and ten systems may take on a busy machine; 500 on an idle one."""
 
 
 @pytest.fixture(scope="module")
@@ -82,43 +73,3 @@ def test_marks_leave_the_longest_common_subsequence(chromium: Page) -> None:
         assert len(kept_one) == len(kept_other) == longest_common(one, other)
 
     check()
-
-
-def repeated(compared: Comparison, times: int) -> Comparison:
-    """Repeat the lines of a comparison."""
-
-    def each(text: Text) -> Text:
-        return replace(text, lines=[*text.lines] * times)
-
-    texts = Texts(
-        [each(one) for one in compared.texts.systems], [each(compared.texts.references[0])]
-    )
-    return replace(
-        compared,
-        texts=texts,
-        evaluation=replace(compared.evaluation, lengths=by_length(texts.references[0].lines)),
-        line_scores=[[*scores] * times for scores in compared.line_scores],
-    )
-
-
-def test_three_thousand_lines_of_ten_systems_open_quickly(chromium: Page, tmp_path: Path) -> None:
-    random = Random(1)
-    words = ["".join(random.choices("abcdefghij", k=random.randint(2, 9))) for _ in range(300)]
-    systems = {
-        f"system-{number}.de": [" ".join(random.choices(words, k=22)) for _ in range(30)]
-        for number in range(10)
-    }
-    reference = [" ".join(random.choices(words, k=22)) for _ in range(30)]
-    path = tmp_path / "page.html"
-    text = page(repeated(comparison(systems, reference, metric="chrf"), 100))
-    path.write_text(text, encoding="utf-8")
-    assert len(text) > 4e6
-    chromium.open(path.as_uri())
-    took = "performance.getEntriesByType('navigation')[0].loadEventEnd"
-    assert chromium.evaluate(took) < OPENING_MS
-    change = "one.value = 'first'; one.dispatchEvent(new Event('change'))"
-    change = f"const one = document.getElementById('winner'); {change}"
-    begin, took = "const begin = performance.now()", "performance.now() - begin"
-    run = f"(() => {{ {begin}; {change}; return {took} }})()"
-    assert chromium.evaluate(run) < OPENING_MS / 4
-    assert chromium.troubles() == []

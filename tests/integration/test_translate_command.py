@@ -79,14 +79,6 @@ def test_every_format_says_the_same(translate: Command, model: Path) -> None:
     assert [float(columns[3]) for columns in moses] == pytest.approx(scores, abs=1e-6)
 
 
-def test_n_best_lists_have_as_many_as_asked_for(translate: Command, model: Path) -> None:
-    moses = translate(model, "--n-best", 3, "--output-format", "moses")
-    counts = [sum(line.startswith(f"{i} ||| ") for line in moses) for i in range(len(LINES))]
-    assert counts == [3 if line else 1 for line in LINES]
-    objects = translate(model, "--n-best", 3, "--output-format", "json")
-    assert [len(json.loads(line)["n_best"]) for line in objects] == counts
-
-
 def test_objects_come_back_with_their_keys_and_forced_prefixes(
     translate: Command, model: Path
 ) -> None:
@@ -244,13 +236,6 @@ def test_a_shortlist_of_another_vocabulary_is_refused(
     code, _, err = translate.end(model, "--shortlist", learnt.shortlist)
     assert code == 2
     check_errors(err, 2, f"{learnt.shortlist} {model}; nmtkit shortlist")
-
-
-def test_a_shortlist_that_is_not_there_is_refused(
-    translate: Command, model: Path, tmp_path: Path
-) -> None:
-    code, _, _ = translate.end(model, "--shortlist", tmp_path / "none")
-    assert code == 4
 
 
 @pytest.mark.sampled(every=2)

@@ -1,9 +1,7 @@
 """`nmtkit translate` on terminals and in pipes: when lines are answered, and what is printed."""
 
-import io
 import os
 import pty
-import re
 import signal
 import subprocess
 import sys
@@ -12,17 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from nmtkit.progress import counting
-from nmtkit_cli import command_line
 from tests.processes import wait_until_asleep
 from tests.tiny import write_tiny_model
 
 COMMAND = (sys.executable, "-m", "nmtkit_cli", "translate")
 LINES = (b"a b c\n", b"\n", b"d\n")
 DEADLINE_S = 60
-REPORT = (
-    r"translated (\d) lines?, [\d.,]+ lines/s(, [\d.,]+ target tokens/s)?"  # a blank line has none
-)
 
 
 @pytest.fixture(scope="module")
@@ -153,23 +146,3 @@ def test_an_interrupt_within_a_chunk_loses_no_finished_line(model: Path, tmp_pat
             [*COMMAND, str(model), *options], stdin=source, capture_output=True, check=True
         )
     assert whole.stdout == written
-
-
-@pytest.mark.parametrize(("report_s", "num_reports"), [(0.0, 3), (600.0, 0)])
-def test_a_long_translation_reports_progress_and_speed(
-    model: Path,
-    report_s: float,
-    num_reports: int,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr(counting, "FIRST_REPORT_S", report_s)
-    monkeypatch.setattr(counting, "REPORT_S", report_s)
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"".join(LINES))))
-    assert command_line.run(["translate", str(model), "--threads", "1", "--chunk-lines", "2"]) == 0
-    captured = capfd.readouterr()
-    assert captured.out.count("\n") == len(LINES)
-    reports = captured.err.splitlines()
-    assert len(reports) == num_reports
-    counts = [re.fullmatch(REPORT, line) for line in reports]
-    assert [int(found[1]) for found in counts if found] == [1, 2, 3][:num_reports]

@@ -1,28 +1,20 @@
 """What each target would run is what the paper did."""
 
 import re
-import subprocess
 
 import pytest
 
 from nmtkit.config.schema import PreprocessRecipe, TrainRecipe
 from nmtkit.config.toml import loads
 from tests.architecture.test_readme import check
-from tests.recipes import WMT14
+from tests.recipes import WMT14, dry_run
 
 TARGETS = ["en-de-base", "en-de-big", "en-fr-base", "en-fr-big"]
 
 
 def commands(target: str, *settings: str) -> dict[str, str]:
     """Return what a target would run, by the command of nmtkit, or fetch."""
-    done = subprocess.run(
-        ["make", "-n", target, "WORK=work", "NMTKIT=nmtkit", *settings],
-        cwd=WMT14,
-        capture_output=True,
-        encoding="utf-8",
-        check=True,
-    )
-    lines = done.stdout.replace("\\\n", " ").split("\n")
+    lines = dry_run(WMT14, target, *settings)
     found = {line.split()[1]: line for line in lines if line.startswith("nmtkit ")}
     (found["fetch"],) = (line for line in lines if "examples.wmt14.fetch" in line)
     return found

@@ -22,7 +22,6 @@ from nmtkit.data.prepare import Sizes, prepare
 from nmtkit.progress.counting import SILENT
 from nmtkit.text.corpus import Chunk
 from tests.folders import contents
-from tests.launching import is_running, wait_for
 from tests.processes import workers_as_forks
 from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_encoder, tiny_recipe, write_lines
 
@@ -138,36 +137,6 @@ def test_workers_end_when_the_consumer_does() -> None:
         workers = multiprocessing.active_children()
         assert all(worker.is_alive() for worker in workers)
     assert not any(worker.is_alive() for worker in workers)
-
-
-def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
-    script = tmp_path / "parent.py"
-    script.write_text(
-        "import itertools, multiprocessing, time\n"
-        "from nmtkit.config.preprocessing import FilterConfig\n"
-        "from nmtkit.text.corpus import Chunk\n"
-        "from nmtkit.data.encode import encode_in_order\n"
-        "from tests.tiny import silent, tiny_encoder\n"
-        "if __name__ == '__main__':\n"
-        "    encoder = tiny_encoder(FilterConfig(), num_shards=1)\n"
-        "    chunks = itertools.repeat(Chunk(0, 0, 1, [('a', 'b')]))\n"
-        "    encoded = encode_in_order(encoder, chunks, workers=2)\n"
-        "    next(encoded)\n"
-        "    print(*[p.pid for p in multiprocessing.active_children()], flush=True)\n"
-        "    time.sleep(600)\n"
-    )
-    root = Path(__file__).parents[2]
-    with subprocess.Popen(
-        [sys.executable, script],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(root)},
-    ) as parent:
-        assert parent.stdout
-        workers = [int(word) for word in parent.stdout.readline().split()]
-        parent.kill()
-    assert len(workers) == 2
-    wait_for(lambda: not any(map(is_running, workers)))
 
 
 @pytest.mark.thorough

@@ -1,7 +1,6 @@
 """What each target would run is what the paper says of its parsers, and exists."""
 
 import re
-import subprocess
 
 import pytest
 
@@ -9,21 +8,15 @@ from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import TrainRecipe, values_of
 from nmtkit.config.toml import build
 from tests.architecture.test_readme import check
-from tests.recipes import WSJ
+from tests.recipes import WSJ, dry_run
 
-SETTINGS = ("WORK=work", "NMTKIT=nmtkit", "PYTHON=python3", "TREEBANK=tb", "SILVER=hc by=0.5")
+SETTINGS = ("TREEBANK=tb", "SILVER=hc by=0.5", "TREES=trees")
 PRESET = {"wsj-only": "wsj", "semi-supervised": "wsj-semi"}
 
 
 def printed(*arguments: str) -> str:
     """Return the lines that make would run."""
-    return subprocess.run(
-        ["make", "-n", *arguments, *SETTINGS, "TREES=trees"],
-        cwd=WSJ,
-        capture_output=True,
-        encoding="utf-8",
-        check=True,
-    ).stdout.replace("\\\n", " ")
+    return "\n".join(dry_run(WSJ, *SETTINGS, *arguments))
 
 
 def commands(*arguments: str) -> dict[str, str]:

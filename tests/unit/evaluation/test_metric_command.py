@@ -86,12 +86,6 @@ def test_messages_of_a_program_go_to_standard_error(capfd: pytest.CaptureFixture
     assert capfd.readouterr() == ("", "hello\n")
 
 
-def test_each_line_of_the_output_is_counted() -> None:
-    counted: list[None] = []
-    run_metric_command("mine", "echo 1; echo 2", TWO, lambda: counted.append(None))
-    assert len(counted) == len(TWO)
-
-
 @pytest.mark.parametrize(
     ("command", "kind", "keys"),
     [

@@ -65,25 +65,6 @@ def test_progress_names_system_and_metric_and_tests_are_announced_after_it(
     assert messages[80:] == last
 
 
-def test_long_resampling_is_announced_when_a_system_has_been_scored(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    report_everything(monkeypatch)
-    monkeypatch.setattr(LONG_RESAMPLING, 2000 * 40)
-    messages: list[str] = []
-    (metric,) = make_metrics(MetricsConfig())
-    texts = Texts([Text("good", GOOD), Text("bad", BAD)], [Text("ref", REFERENCE)])
-    config = SignificanceConfig(confidence=True, resamples=2000)
-    score_systems(metric, texts, config, WorkReporter(messages.append), "1-10 words")
-    for name, own in (
-        ("good", messages[: len(messages) // 2]),
-        ("bad", messages[len(messages) // 2 :]),
-    ):
-        *_, scored, announced = own
-        assert scored.startswith(f"scored {name} by BLEU, 1-10 words: 40 lines")
-        assert announced == f"resampling {name} 2,000 times by BLEU, 1-10 words"
-
-
 @pytest.mark.parametrize("metric", ["bleu", "chrf", "ter", "moses-bleu"])
 def test_the_two_halves_of_scoring_are_one_of_sacrebleu(metric: str) -> None:
     (ours,) = make_metrics(MetricsConfig(metric=metric, language_pair="de-en"))

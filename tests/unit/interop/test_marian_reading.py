@@ -226,11 +226,7 @@ def test_a_pickle_is_never_read(folder: Path) -> None:
     [
         ("model_type", "bart", "model_type bart marian"),
         ("activation_function", "gelu", "activation_function gelu relu silu swish"),
-        ("scale_embedding", False, "scale_embedding false"),
-        ("static_position_embeddings", False, "static_position_embeddings false"),
         ("normalize_before", True, "normalize_before true"),
-        ("normalize_embedding", True, "normalize_embedding true"),
-        ("add_final_layer_norm", True, "add_final_layer_norm true"),
         ("decoder_ffn_dim", 25, "decoder_ffn_dim 25 encoder 24"),
         ("decoder_attention_heads", 4, "decoder_attention_heads 4 encoder"),
         ("decoder_start_token_id", 2, "decoder_start_token_id 2 pad_token_id 1"),

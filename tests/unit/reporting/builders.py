@@ -1,8 +1,10 @@
 """Runs for reports, in memory and on disk, without training."""
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from html.parser import HTMLParser
 from pathlib import Path
 
 from nmtkit.config.schema import TrainRecipe, Value, recipe_of
@@ -14,6 +16,43 @@ from tests.records import SESSION
 
 SIGNATURE = "nrefs:1|case:mixed|tok:13a"
 HOSTILE = "<script>alert(\"&\")</script> | **b** `c` _d_ [e](http://f) 'g'"
+
+
+VOID = {"meta", "input"}
+"""Elements without an end."""
+
+
+class Elements(HTMLParser):
+    """Reads a page as a browser does.
+
+    Attributes:
+        names: of the elements, in order.
+        attributes: names of the attributes of all elements.
+        open: elements that have not ended.
+        texts: of the elements of a name, each without those of elements within it.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.attributes: set[str] = set()
+        self.open: list[str] = []
+        self.texts: defaultdict[str, list[str]] = defaultdict(list)
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.append(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.texts[tag].append("")
+        self.open += [] if tag in VOID else [tag]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert tag in VOID or self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open:
+            self.texts[self.open[-1]][-1] += data
 
 
 def training(update: int, loss: float = 4.0) -> TrainingRecord:

@@ -15,8 +15,6 @@ from nmtkit.config.metrics import MetricsConfig
 from nmtkit.evaluation.metrics import make_metrics
 from nmtkit.rerank import mbr
 from nmtkit.rerank.mbr import UTILITIES, expected_utilities
-from nmtkit.text.lines import read_lines
-from tests.shared_data import DATA, needs_data
 
 SACREBLEU: dict[str, CHRF | BLEU] = {"chrf": CHRF(), "bleu": BLEU(effective_order=True)}
 
@@ -153,26 +151,3 @@ def test_a_matrix_that_is_computed_in_many_blocks_is_the_same(
     whole = utilities(utility, texts, False)
     monkeypatch.setattr(mbr, "_BLOCK_CELLS", 1)
     assert utilities(utility, texts, False) == whole
-
-
-@needs_data
-@EVERY
-def test_utilities_of_real_systems_are_the_means_of_sentence_scores(utility: str) -> None:
-    folder = DATA / "score" / "wmt17-en-de"
-    systems = [list(read_lines(path)) for path in sorted((folder / "sys").iterdir())]
-    assert len(systems) == 10
-    for number in (0, 17, 2000):
-        texts = [system[number] for system in systems]
-        expected = by_pairs(utility, texts)
-        assert utilities(utility, texts, False) == pytest.approx(expected, abs=1e-9)
-
-
-@EVERY
-@pytest.mark.parametrize("is_aggregated", [False, True])
-def test_the_text_that_is_like_the_others_has_the_highest_utility(
-    utility: str, is_aggregated: bool
-) -> None:
-    texts = ["the cat sat on the mat", "a cat sat on the mat", "the cat sat on the hat", "no"]
-    found = utilities(utility, texts, is_aggregated)
-    assert found.index(max(found)) == 0
-    assert found.index(min(found)) == 3

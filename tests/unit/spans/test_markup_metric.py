@@ -245,17 +245,6 @@ def test_lengths_are_those_of_plain_text() -> None:
     assert [one.label for one in found.lengths] == ["1-10"]
 
 
-def test_python_returns_three_scores() -> None:
-    found = nmtkit.evaluate(SYSTEM, REFERENCE, metrics=XML)
-    assert [score.name for score in found] == ["Structure", "Spans", "WellFormed"]
-    assert [score.details for score in found] == [
-        "(same = 1 lines = 2)",
-        "(found = 2 elements = 3)",
-        "(well_formed = 1 lines = 2)",
-    ]
-    assert "|markup:xml|" in found[0].signature
-
-
 def test_the_command_prints_three_scores(tmp_path: Path) -> None:
     reference = write_lines(tmp_path / "reference", REFERENCE)
     system = write_lines(tmp_path / "system", SYSTEM)

@@ -153,18 +153,6 @@ def test_each_line_has_a_score_and_is_right_without_terms(config: MetricsConfig)
     assert [*score_lines(given_texts, make_metrics(config))] == [[50], [100], [0]]
 
 
-def test_intervals_and_tests_work_as_for_other_metrics(config: MetricsConfig) -> None:
-    given_texts = texts(["prize"] * 40, ["Preis", ""] * 20, ["Preis"] * 40)
-    (first, _) = scores(config, given_texts, SignificanceConfig(confidence=True))
-    assert first.interval is not None
-    assert first.interval.mean == pytest.approx(50, abs=3)
-    for wanted in (SignificanceConfig(paired_bs=True), SignificanceConfig(paired_ar=True)):
-        first, second = scores(config, given_texts, wanted)
-        assert (first.score, second.score, first.p_value) == (50, 100, None)
-        assert second.p_value is not None
-        assert second.p_value < 0.01
-
-
 def test_python_gives_the_source(config: MetricsConfig) -> None:
     (score,) = nmtkit.evaluate(["Preis"], [""], sources=["the prize"], metrics=config)
     assert score.score == 100

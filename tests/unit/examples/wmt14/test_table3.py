@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from nmtkit.errors import DamagedError
 from nmtkit.reporting.paper import TABLE_3
 from tests.architecture.test_readme import check
 from tests.messages import refuses
-from tests.recipes import WMT14
+from tests.recipes import WMT14, dry_run
 from tests.unit.reporting.builders import run_of, validated, write_run
 
 EVALUATION = {"keep", "validate_metrics", "max_tokens"}
@@ -23,13 +22,7 @@ EVALUATION = {"keep", "validate_metrics", "max_tokens"}
 
 def commands(target: str, *settings: str) -> str:
     """Return the lines that a target would run."""
-    return subprocess.run(
-        ["make", "-n", target, "WORK=work", "NMTKIT=nmtkit", "PYTHON=python3", *settings],
-        cwd=WMT14,
-        capture_output=True,
-        encoding="utf-8",
-        check=True,
-    ).stdout.replace("\\\n", " ")
+    return "\n".join(dry_run(WMT14, target, *settings))
 
 
 def shown(folder: Path, scale: str = "paper") -> dict[str, dict[str, str]]:

@@ -7,12 +7,10 @@ from nmtkit.errors import ConfigError, DataError
 from nmtkit.evaluation.evaluate import evaluate
 from nmtkit.evaluation.metrics import make_metrics, score_corpus
 from nmtkit.evaluation.texts import Text, Texts
-from nmtkit.parsing.evalb import comparison, metric
-from nmtkit.parsing.evalb.comparison import Comparison, compare_lines
+from nmtkit.parsing.evalb.comparison import compare_lines
 from nmtkit.parsing.evalb.metric import evalb_report, parse_warnings, total
-from nmtkit.parsing.evalb.parameters import COLLINS, Parameters
-from nmtkit.progress.counting import SILENT, WorkReporter
-from tests.doubles import report_everything
+from nmtkit.parsing.evalb.parameters import COLLINS
+from nmtkit.progress.counting import SILENT
 from tests.messages import refuses
 
 LONG = "(S " + "(A a) " * 41 + "(NP (B b)))"
@@ -49,28 +47,6 @@ def test_the_signature_names_the_parameters_and_the_rule_for_missing_tags() -> N
     for score in score_corpus(make_metrics(BRACKETS), GOOD, [GOLD]):
         assert score.signature.startswith("nrefs:1|prm:COLLINS|xx:gold|version:nmtkit-")
         assert last.remarks == [f"F1: {score.signature}"]
-
-
-def test_trees_are_counted_while_they_are_compared_once_for_both_scores(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    report_everything(monkeypatch)
-    events: list[str] = []
-
-    def compare(gold: str, parsed: str, parameters: Parameters) -> Comparison:
-        events.append("compared")
-        return comparison.compare(gold, parsed, parameters)
-
-    monkeypatch.setattr(metric, "compare", compare)
-    metrics = make_metrics(BRACKETS)
-    reporter = WorkReporter(lambda text: events.append(text.partition(" lines")[0]))
-    evaluate(texts(BAD), metrics, PLAIN, BreakdownConfig(), reporter)
-    counts = ["1 of 3", "2 of 3", "3"]
-    f1 = [event for count in counts for event in ("compared", f"scored system 0 by F1: {count}")]
-    rest = [event for event in events if event == "compared" or "by F1:" in event]
-    assert rest == f1
-    strict = [event for event in events if "by strict F1:" in event]
-    assert strict == [f"scored system 0 by strict F1: {count}" for count in counts]
 
 
 def test_systems_are_tested_against_the_first() -> None:

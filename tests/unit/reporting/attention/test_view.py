@@ -10,10 +10,12 @@ from nmtkit.config.schema import AttentionRecipe, Value
 from nmtkit.config.toml import build
 from nmtkit.errors import ConfigError, DataError, NmtkitError
 from nmtkit.reporting.attention import view
+from nmtkit.reporting.attention.view import page
 from nmtkit.storage.model_folder import LoadedModel
 from tests.messages import refuses
 from tests.tiny import never_warn
-from tests.unit.reporting.attention.builders import tiny_loaded
+from tests.unit.reporting.attention.builders import HOSTILE, example_sentence, tiny_loaded
+from tests.unit.reporting.builders import Elements
 
 
 @pytest.fixture(autouse=True)
@@ -130,3 +132,29 @@ def test_a_page_with_too_many_weights_is_refused_early() -> None:
         shown(lines, max_weights=100)
     assert len(list(lines)) == 1
     assert len(shown(["a b"] * 5, max_weights=100, format="json")) == 5, "of a line each"
+
+
+FIRST_VIEW = {"word": HOSTILE, "heads": "<!--<script>\u2028"}
+PAGE = page(HOSTILE, FIRST_VIEW, [example_sentence()])
+NAMESPACE = "http://www.w3.org/2000/svg"
+"""A name, which no browser asks for."""
+
+
+def test_text_is_escaped() -> None:
+    found = Elements(PAGE)
+    assert {*found.names} == {*Elements(page("title", {}, [])).names}
+    data, _ = found.texts["script"]
+    assert json.loads(data)["selection"] == FIRST_VIEW
+    assert json.loads(data)["sentences"][0]["source"] == HOSTILE
+    assert "<" not in data
+    assert found.texts["h1"][0].strip() == f"Attention of {HOSTILE}"
+
+
+def test_nothing_is_loaded() -> None:
+    found = Elements(PAGE)
+    names = found.attributes
+    assert names.isdisjoint({"src", "href", "srcset", "style"})
+    assert not {name for name in names if name.startswith("on")}
+    assert not re.search(
+        r"https?:|url\(|@import|\bimport\b|fetch\(|innerHTML", PAGE.replace(NAMESPACE, "")
+    )
