@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 import torch
@@ -24,7 +23,7 @@ from nmtkit.storage.checkpoint import (
 from nmtkit.storage.durable import remove
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.micro_batches import MicroBatchSchedule
-from tests.folders import contents
+from tests.folders import contents, refusing
 from tests.messages import refuses
 from tests.snapshots import PROVENANCE, tiny_model_folder, tiny_run, tiny_snapshot, tiny_tensors
 from tests.training import assert_same_tensors
@@ -47,18 +46,13 @@ def flip(path: Path) -> None:
 # ----------------------------------------------------------------------------- writing
 
 
-def test_a_saved_checkpoint_is_the_one_to_resume_from(tmp_path: Path) -> None:
+def test_the_checkpoint_saved_last_is_resumed_from_as_it_was(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run", 4, 5)
     resumable = newest_resumable(run, pytest.fail)
     assert resumable is not None
     assert resumable.path == run.last() == run.model_dir(5)
-    assert resumable.update == 5
-
-
-def test_a_saved_checkpoint_is_resumed_from_as_it_was(tmp_path: Path) -> None:
-    resumable = newest_resumable(tiny_run(tmp_path / "run", 5), pytest.fail)
-    assert resumable is not None
     expected = tiny_snapshot(5, is_scheduled=True)
+    assert resumable.update == 5
     assert resumable.recipe == expected.recipe
     assert resumable.provenance == PROVENANCE
     assert resumable.state_values == expected.state_values
@@ -284,25 +278,14 @@ def test_pruning_removes_what_killed_saves_left(tmp_path: Path) -> None:
     assert checkpoint_names(run) == ["00000001", "00000001.state", "00000002"]
 
 
-def test_pruning_lets_a_damaged_checkpoint_alone(tmp_path: Path) -> None:
-    run = tiny_run(tmp_path / "run", 1, 2, 3, 4)
-    (run.model_dir(1) / "manifest.json").write_text("{")
-    prune(run, 1, (), pytest.fail)
-    models = [name for name in checkpoint_names(run) if not name.endswith(".state")]
-    assert models == ["00000001", "00000003", "00000004"]
-
-
 def test_what_cannot_be_deleted_is_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> NoReturn:
-        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
-
     run = tiny_run(tmp_path / "run", 1, 2, 3)
     (run.path / "checkpoints" / ".00000009.nmtkit-lock").write_text("1")
     warnings: list[str] = []
-    monkeypatch.setattr(os, "rename", refuse)
-    monkeypatch.setattr(os, "unlink", refuse)
+    for name in ("rename", "unlink"):
+        monkeypatch.setattr(os, name, refusing(errno.EACCES))
     prune(run, 1, (), warnings.append)
     assert [text.partition(": ")[0] for text in warnings] == [
         "not deleted, although no longer needed"
@@ -354,13 +337,10 @@ def test_the_state_is_plain_json_and_says_its_update(tmp_path: Path) -> None:
 def test_a_full_disk_keeps_the_checkpoints_that_were_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> NoReturn:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
     run = tiny_run(tmp_path / "run", 1)
     names = checkpoint_names(run)
     with monkeypatch.context() as patched:
-        patched.setattr(os, "fsync", refuse)
+        patched.setattr(os, "fsync", refusing(errno.ENOSPC))
         with refuses(ResourceError, "00000002.state"):
             write_checkpoint(run, tiny_snapshot(2, is_scheduled=True))
     assert checkpoint_names(run) == names

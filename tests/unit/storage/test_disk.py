@@ -1,5 +1,6 @@
-"""Locks, and files that no other path leads to; test_durable_links.py has the links."""
+"""Locks, plain files and what disks refuse; test_durable_links.py has the links."""
 
+import errno
 import os
 import shutil
 from collections.abc import Callable
@@ -7,9 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from nmtkit.errors import LostFolderError, ResourceError
-from nmtkit.storage.disk import held, is_at, make_folders, open_plain, remove_all, write_new
-from tests.folders import PLANTED, contents, names_in, planted
+from nmtkit.errors import ConfigError, DamagedError, LostFolderError, ResourceError
+from nmtkit.storage.disk import (
+    check_is_file,
+    disk_errors,
+    held,
+    is_at,
+    make_folders,
+    open_plain,
+    read_file,
+    remove_all,
+    write_new,
+)
+from nmtkit.storage.durable import new_folder
+from tests.folders import FORMAT, PLANTED, contents, names_in, planted, refusing, write_folder
 from tests.messages import refuses
 
 
@@ -117,10 +129,114 @@ def test_each_new_folder_is_synced_in_its_parent(
 
 def test_a_folder_is_removed_with_its_content_and_a_link_without(tmp_path: Path) -> None:
     make_folders(tmp_path / "made" / "inner")
+    make_folders(tmp_path / "kept" / "inner")
     write_new(tmp_path / "made" / "inner" / "file", b"1")
-    (tmp_path / "link").symlink_to(tmp_path / "made")
+    for link in (tmp_path / "link", tmp_path / "made" / "link"):
+        link.symlink_to(tmp_path / "kept")
     remove_all(tmp_path / "link")
-    assert names_in(tmp_path / "made") == ["inner"]
     remove_all(tmp_path / "made")
     remove_all(tmp_path / "made")
+    assert names_in(tmp_path) == ["kept"]
+    assert names_in(tmp_path / "kept") == ["inner"]
+
+
+@pytest.mark.parametrize("kind", ["link to a file", "second name of a file"])
+def test_a_file_is_read_behind_a_link(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "ours").mkdir()
+    path = tmp_path / "ours" / "file"
+    with planted(kind, path):
+        assert read_file(path) == b"theirs\n"
+
+
+@pytest.mark.parametrize("kind", ["link to a folder", "link to a device", "pipe", "folder"])
+def test_what_is_not_a_file_is_refused_unread(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "ours").mkdir()
+    path = tmp_path / "ours" / "file"
+    with planted(kind, path):
+        for read in (read_file, check_is_file):
+            with refuses(DamagedError, "ours/file"):
+                read(path)
+
+
+def test_a_missing_file_and_a_link_to_nothing_are_missing(tmp_path: Path) -> None:
+    (tmp_path / "ours").mkdir()
+    path = tmp_path / "ours" / "file"
+    with pytest.raises(FileNotFoundError):
+        read_file(path)
+    with planted("link to nothing", path), pytest.raises(FileNotFoundError):
+        read_file(path)
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.ENOSPC, "free space"),
+        (errno.EDQUOT, "free space"),
+        (errno.EFBIG, "place files grow"),
+        (errno.EROFS, "place written"),
+        (errno.EACCES, "permission"),
+        (errno.EPERM, "permission"),
+        (errno.EIO, "disk"),
+        (errno.ESTALE, "mount"),
+        (errno.ENOTCONN, "mount"),
+        (errno.ENOLCK, "locks"),
+        (errno.ENOSYS, "locks"),
+    ],
+)
+def test_a_disk_that_refuses_is_a_resource_error_that_names_the_path(
+    number: int, advice: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_more() -> None:
+        with new_folder(tmp_path / "made", FORMAT, 1, overwrite=False):
+            refusing(number)()
+
+    with refuses(ResourceError, f"made {os.strerror(number)}; {advice}"):
+        write_more()
     assert names_in(tmp_path) == []
+    monkeypatch.setattr(os, "mkdir", refusing(number))
+    with refuses(ResourceError, f"made {os.strerror(number)}; {advice}"):
+        write_folder(tmp_path / "made", "new")
+    assert names_in(tmp_path) == []
+
+
+def test_a_place_that_makes_no_folders_is_a_wrong_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "mkdir", refusing(errno.ENOENT))  # as /proc does
+    with refuses(ConfigError, "made"):
+        write_folder(tmp_path / "made", "new")
+
+
+@pytest.mark.parametrize("path", ["file/made", "file/deeper/made", "x" * 300, "loop/made"])
+def test_an_impossible_path_is_a_wrong_option(path: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("1")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with refuses(ConfigError, tmp_path / path, recorded=False):
+        write_folder(tmp_path / path, "new")
+
+
+@pytest.mark.parametrize(
+    ("place", "keys"),
+    [
+        (None, ""),
+        ("made", ""),
+        ("made/inner", ""),
+        (".made.nmtkit-partial/inner", ""),
+        ("made too", "made too"),
+        ("other/file", "other/file"),
+    ],
+)
+def test_an_error_elsewhere_names_that_place_too(
+    place: str | None, keys: str, tmp_path: Path
+) -> None:
+    filename = place and str(tmp_path / place)
+    with (
+        refuses(ResourceError, f"made {keys}"),
+        disk_errors(tmp_path / "made"),
+    ):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), filename)
+
+
+def test_other_errors_pass_as_they_are(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), disk_errors(tmp_path):
+        (tmp_path / "missing").read_bytes()

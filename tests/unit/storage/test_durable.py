@@ -21,7 +21,7 @@ from nmtkit.storage.durable import (
     replace_file,
 )
 from nmtkit.storage.manifest import verify_files
-from tests.faults.harness import Fault, held_by_another_process, run_in_child
+from tests.faults.harness import held_by_another_process
 from tests.folders import FORMAT, contents, names_in, read_folder, refusing, write_folder
 from tests.messages import refuses
 
@@ -86,20 +86,17 @@ def test_everything_is_synced_before_it_is_renamed_and_the_rename_after(
     assert synced == {tmp_path.stat().st_ino}
 
 
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_an_exception_leaves_what_was_there(
-    error: type[BaseException], overwrite: bool, tmp_path: Path
-) -> None:
+def test_an_exception_leaves_what_was_there(overwrite: bool, tmp_path: Path) -> None:
     if overwrite:
         write_folder(tmp_path / "made", "old")
 
     def fail() -> None:
         with new_folder(tmp_path / "made", FORMAT, 1, overwrite=overwrite) as staged:
             (staged.path / "one").write_text("1")
-            raise error
+            raise KeyboardInterrupt
 
-    with pytest.raises(error):
+    with pytest.raises(KeyboardInterrupt):
         fail()
     assert names_in(tmp_path) == (["made"] if overwrite else [])
     assert not overwrite or read_folder(tmp_path / "made") == "old"
@@ -158,13 +155,6 @@ def test_an_existing_folder_is_refused_before_any_work(tmp_path: Path) -> None:
         new_folder(tmp_path / "made", FORMAT, 1, overwrite=False),
     ):
         pytest.fail("the block was entered")
-    assert names_in(tmp_path) == ["made"]
-
-
-def test_overwriting_replaces_a_folder_of_the_same_format(tmp_path: Path) -> None:
-    write_folder(tmp_path / "made", "old")
-    write_folder(tmp_path / "made", "new", overwrite=True)
-    assert read_folder(tmp_path / "made") == "new"
     assert names_in(tmp_path) == ["made"]
 
 
@@ -267,14 +257,6 @@ def test_a_folder_is_out_of_sight_before_any_of_it_is_removed(
     remove(made)  # what is not there needs no removal
 
 
-def test_removal_does_not_follow_links(tmp_path: Path) -> None:
-    write_folder(tmp_path / "kept", "old")
-    made = write_folder(tmp_path / "made", "old")
-    (made / "link").symlink_to(tmp_path / "kept")
-    remove(made)
-    assert read_folder(tmp_path / "kept") == "old"
-
-
 def test_leftovers_of_all_names_are_deleted_together(tmp_path: Path) -> None:
     write_folder(tmp_path / "made", "new")
     write_folder(tmp_path / ".lost.nmtkit-old", "old")
@@ -290,18 +272,6 @@ def test_leftovers_of_all_names_are_deleted_together(tmp_path: Path) -> None:
 
 
 # -------------------------------------------------------------------------------- other writers
-
-
-def test_what_a_killed_writer_left_is_cleared_by_the_next(tmp_path: Path) -> None:
-    def write_and_die() -> None:
-        with new_folder(tmp_path / "made", FORMAT, 1, overwrite=False) as staged:
-            (staged.path / "one").write_text("1")
-            os.kill(os.getpid(), 9)
-
-    assert run_in_child(write_and_die, Fault("count", 0)).is_killed
-    assert names_in(tmp_path) != []
-    write_folder(tmp_path / "made", "new")
-    assert names_in(tmp_path) == ["made"]
 
 
 def test_a_folder_that_is_being_written_is_not_touched_by_a_second_writer(tmp_path: Path) -> None:

@@ -26,13 +26,6 @@ def test_a_file_is_never_written_through_its_hidden_name(kind: str, ours: Path) 
     assert names_in(ours) == ["file"]
 
 
-def test_the_half_of_a_file_that_a_killed_writer_left_is_replaced(ours: Path) -> None:
-    (ours / ".file.nmtkit-partial").write_bytes(b"half of what was written")
-    replace_file(ours / "file", b"new")
-    assert (ours / "file").read_bytes() == b"new"
-    assert names_in(ours) == ["file"]
-
-
 @pytest.mark.parametrize("kind", PLANTED)
 @pytest.mark.parametrize("purpose", ["partial", "removed"])
 def test_a_folder_is_never_written_through_its_hidden_names(

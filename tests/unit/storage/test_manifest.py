@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 import nmtkit
 from nmtkit.errors import DamagedError
 from nmtkit.storage.manifest import MANIFEST, describe, read, verify_files
+from tests.folders import PLANTED
 from tests.messages import refuses
 
 FORMAT = "test-format"
@@ -171,50 +171,27 @@ def link_parent(path: Path) -> None:
     path.parent.symlink_to(path.parent.rename(path.parent.with_name("moved")))
 
 
-def link_to_nothing(path: Path) -> None:
-    path.unlink()
-    path.symlink_to("nothing")
-
-
-def link_to_device(path: Path) -> None:
-    path.unlink()
-    path.symlink_to("/dev/zero")
-
-
-def replace_by_folder(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
-
-
-def replace_by_pipe(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
 def replace_parent_by_file(path: Path) -> None:
     path.unlink()
     path.parent.rmdir()
     path.parent.write_bytes(b"")
 
 
-@pytest.mark.parametrize(
-    "harm",
-    [
-        remove,
-        replace_parent_by_file,
-        lengthen,
-        shorten,
-        link_to_nothing,
-        replace_by_folder,
-        replace_by_pipe,
-        link_to_device,
-    ],
-)
+@pytest.mark.parametrize("harm", [remove, replace_parent_by_file, lengthen, shorten])
 def test_a_file_that_is_not_as_described_is_named(
     harm: Callable[[Path], object], folder: Path
 ) -> None:
     harm(folder / "inner" / "one.bin")
     with refuses(DamagedError, "made/inner/one.bin"):
+        read(folder, FORMAT, 3)
+
+
+@pytest.mark.parametrize("name", ["inner/one.bin", MANIFEST])
+@pytest.mark.parametrize("kind", ["link to nothing", "link to a device", "pipe", "folder"])
+def test_what_is_not_a_file_is_refused_unread(kind: str, name: str, folder: Path) -> None:
+    (folder / name).unlink()
+    PLANTED[kind](folder / name, folder)
+    with refuses(DamagedError, f"made/{name}"):
         read(folder, FORMAT, 3)
 
 
@@ -241,12 +218,3 @@ def test_other_content_behind_a_link_is_named(folder: Path) -> None:
     (folder / "inner" / "moved").write_bytes(bytes(256))
     with refuses(DamagedError, "one.bin"):
         check(folder)
-
-
-@pytest.mark.parametrize("replace", [replace_by_folder, replace_by_pipe, link_to_device])
-def test_a_manifest_that_is_not_a_file_is_refused_unread(
-    replace: Callable[[Path], object], folder: Path
-) -> None:
-    replace(folder / MANIFEST)
-    with refuses(DamagedError, "manifest.json"):
-        read(folder, FORMAT, 3)

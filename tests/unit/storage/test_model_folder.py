@@ -15,7 +15,6 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.config.training import ModelConfig
 from nmtkit.errors import ConfigError, DamagedError, DivergedError, ResourceError
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
@@ -43,19 +42,6 @@ def write(folder: Path, model: Transformer, tensors: dict[str, Tensor]) -> Path:
     return folder
 
 
-def tied_model() -> Transformer:
-    """Return a model with one embedding under three names."""
-    config = replace(tiny_model(tiny_codec()).config, tie_embeddings=True)
-    size = tiny_codec().source.size
-    return Transformer(config, size, size, is_shared=True).eval()
-
-
-def write_tiny_model(folder: Path) -> Transformer:
-    model = tied_model()
-    write(folder, model, model.state_dict())
-    return model
-
-
 def encoded(model: Transformer) -> Tensor:
     """Return the logits of two short pairs of sentences."""
     memory = model.encode(pack_sequences([[3, 4, 5, 2], [6, 2]], CPU))
@@ -65,43 +51,29 @@ def encoded(model: Transformer) -> Tensor:
 # ---------------------------------------------------------------------------------- round trip
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
-def test_reading_a_model_draws_no_weights(tmp_path: Path, positions: str) -> None:
-    model = tiny_model(tiny_codec(), positions=positions)
+@pytest.mark.parametrize(
+    "shape", [{"positions": "sinusoidal", "tie_embeddings": True}, {"positions": "learned"}]
+)
+def test_a_model_read_back_computes_the_same_and_draws_no_weights(
+    tmp_path: Path, shape: dict[str, Any]
+) -> None:
+    model = tiny_model(tiny_codec(), **shape)
     write(tmp_path / "model", model, model.state_dict())
     before = torch.get_rng_state()
-    loaded = read_model(tmp_path / "model", CPU).model
-    assert torch.equal(torch.get_rng_state(), before)
-    assert torch.equal(encoded(loaded), encoded(model))
-    Transformer(model.config, 5, 5, is_shared=True)
-    assert not torch.equal(torch.get_rng_state(), before)
-
-
-def test_a_model_read_back_computes_the_same(tmp_path: Path) -> None:
-    model = write_tiny_model(tmp_path / "model")
     loaded = read_model(tmp_path / "model", CPU)
+    assert torch.equal(torch.get_rng_state(), before)
     assert not loaded.model.training
     assert torch.equal(encoded(loaded.model), encoded(model))
     assert loaded.recipe == TrainRecipe(model=model.config)
     assert loaded.codec.fingerprint == tiny_codec().fingerprint
     assert loaded.manifest["update"] == 7
-
-
-def test_a_model_is_read_from_links_into_a_cache(tmp_path: Path) -> None:
-    model = write_tiny_model(tmp_path / "model")
-    blobs, cached = tmp_path / "blobs", tmp_path / "cached"
-    blobs.mkdir()
-    for number, path in enumerate(sorted((tmp_path / "model").rglob("*"))):
-        link = cached / path.relative_to(tmp_path / "model")
-        if path.is_file():
-            link.parent.mkdir(parents=True, exist_ok=True)
-            link.symlink_to(path.rename(blobs / str(number)))
-    loaded = read_model(cached, CPU)
-    assert torch.equal(encoded(loaded.model), encoded(model))
+    Transformer(model.config, 5, 5, is_shared=True)
+    assert not torch.equal(torch.get_rng_state(), before)
 
 
 def test_a_folder_holds_what_its_format_says(tmp_path: Path) -> None:
-    model = write_tiny_model(tmp_path / "model")
+    model = tiny_model(tiny_codec(), tie_embeddings=True)
+    write(tmp_path / "model", model, model.state_dict())
     files = {
         p.relative_to(tmp_path / "model").as_posix() for p in (tmp_path / "model").rglob("*.*")
     }
@@ -125,17 +97,6 @@ def test_a_tied_parameter_is_stored_once_and_read_under_all_its_names(tmp_path: 
     assert tensors.keys() == tiny_tensors(1).keys()
     for name, tensor in tiny_tensors(1).items():
         assert torch.equal(tensors[name], tensor), name
-
-
-def test_the_embedding_of_a_model_is_stored_once(tmp_path: Path) -> None:
-    model = write_tiny_model(tmp_path / "model")
-    stored = load_tensors(tmp_path / "model" / "model.safetensors")
-    assert set(model.state_dict()) - set(stored) == {
-        "target_embedding.tokens.weight",
-        "projection.weight",
-    }
-    tensors = read_parameters(tmp_path / "model", describe_model(tmp_path / "model"))
-    assert set(tensors) == set(model.state_dict())
 
 
 def test_tensors_of_equal_values_that_are_not_one_are_both_stored(tmp_path: Path) -> None:
@@ -282,10 +243,3 @@ def test_a_file_that_is_not_of_safetensors_is_damaged(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"\x80\x02cos\nsystem\n")
     with refuses(DamagedError, "file"):
         load_tensors(tmp_path / "file")
-
-
-def test_the_config_of_the_model_decides_its_shape(tmp_path: Path) -> None:
-    write_tiny_model(tmp_path / "model")
-    described = describe_model(tmp_path / "model")
-    assert isinstance(described.recipe.model, ModelConfig)
-    assert described.recipe.model.model_size == 16
