@@ -1,7 +1,7 @@
 import pytest
 
 from nmtkit.config.presets import PRESET_OF_ROW, PRESETS
-from nmtkit.config.schema import TrainRecipe, Value, fields_of, values_of
+from nmtkit.config.schema import TrainRecipe, Value, values_of
 from nmtkit.config.toml import build, dumps, loads
 from nmtkit.reporting.paper import TABLE_3
 
@@ -14,31 +14,6 @@ UPDATES_IN_HALF_AN_HOUR = 4500  # of `small` on two cores; docs/experiments.md
 def test_every_preset_is_a_recipe_that_a_file_preserves(name: str) -> None:
     recipe = build(TrainRecipe, PRESETS[name])
     assert loads(dumps(recipe), TrainRecipe, name) == recipe
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_sets_only_the_settings_that_it_names(name: str) -> None:
-    defaults = values_of(TrainRecipe())
-    assert values_of(build(TrainRecipe, PRESETS[name])) == {**defaults, **PRESETS[name]}
-
-
-def test_base_is_the_paper_s_base_model() -> None:
-    """Table 3, row base, and section 5."""
-    model = build(TrainRecipe, PRESETS["base"]).model
-    assert (model.encoder_layers, model.decoder_layers) == (6, 6)
-    assert (model.model_size, model.feed_forward_size, model.heads) == (512, 2048, 8)
-    assert model.dropout == 0.1
-    assert set(PRESETS["base"]) <= SCHEDULE
-
-
-def test_big_is_the_paper_s_big_model() -> None:
-    """Table 3, row big."""
-    recipe = build(TrainRecipe, PRESETS["big"])
-    model = recipe.model
-    assert (model.encoder_layers, model.decoder_layers) == (6, 6)
-    assert (model.model_size, model.feed_forward_size, model.heads) == (1024, 4096, 16)
-    assert model.dropout == 0.3
-    assert recipe.training.max_updates == 300_000
 
 
 # Table 3: the row base, and the differences of the other rows.
@@ -96,6 +71,11 @@ def test_each_row_of_table_3_has_a_preset_and_no_two_are_equal() -> None:
     assert len(set(recipes)) == len(PRESETS)
 
 
+def test_base_sets_no_more_than_its_schedule_and_big_trains_three_times_as_long() -> None:
+    assert set(PRESETS["base"]) <= SCHEDULE
+    assert build(TrainRecipe, PRESETS["big"]).training.max_updates == 300_000
+
+
 def test_english_french_is_big_with_the_dropout_of_base() -> None:
     assert PRESETS["big-en-fr"] == {**PRESETS["big"], "dropout": 0.1}
 
@@ -122,13 +102,3 @@ def test_small_warms_up_and_saves_five_checkpoints_in_half_an_hour_on_two_cores(
     assert 5 * recipe.checkpoints.save_every <= UPDATES_IN_HALF_AN_HOUR / 2
     assert recipe.checkpoints.keep >= 5
     assert recipe.validation.validate_every <= UPDATES_IN_HALF_AN_HOUR / 2
-
-
-@pytest.mark.parametrize(("name", "encoder_layers"), [("student-6-1", 6), ("student-3-1", 3)])
-def test_students_are_small_with_a_shallow_decoder(name: str, encoder_layers: int) -> None:
-    layers = {"encoder_layers": encoder_layers, "decoder_layers": 1}
-    assert PRESETS[name] == {**PRESETS["small"], **layers}
-
-
-def test_presets_name_settings_that_exist() -> None:
-    assert set().union(*PRESETS.values()) <= set(fields_of(TrainRecipe))

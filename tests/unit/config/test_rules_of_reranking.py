@@ -74,18 +74,9 @@ def test_a_metric_that_cannot_tune_is_refused(metric: str, keys: str) -> None:
         recipe(metric=metric)
 
 
-@pytest.mark.parametrize(
-    ("commands", "keys"),
-    [
-        (("q",), "metric_command q NAME=COMMAND"),
-        (("q=a", "q=b"), "metric_command q"),
-        (("bleu=a",), "metric_command bleu --json"),
-        (("a b=a",), "metric_command 'a b=a'"),
-    ],
-)
-def test_programs_without_a_usable_name_are_refused(commands: tuple[str, ...], keys: str) -> None:
-    with refuses(ConfigError, keys):
-        recipe(metric_command=commands, features="command:q")
+def test_programs_without_a_usable_name_are_refused() -> None:
+    with refuses(ConfigError, "metric_command q NAME=COMMAND"):
+        recipe(metric_command=("q",), features="command:q")
 
 
 def test_a_program_may_be_a_feature_or_the_metric() -> None:

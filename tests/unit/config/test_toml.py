@@ -1,8 +1,6 @@
 import string
 import time
-import tomllib
 from difflib import SequenceMatcher
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,12 +22,10 @@ from nmtkit.config.schema import (
     values_of,
 )
 from nmtkit.config.toml import (
-    MAX_CHARACTERS,
     build,
     dumps,
     literal,
     loads,
-    read_text,
     read_values,
 )
 from nmtkit.errors import ConfigError
@@ -68,25 +64,6 @@ def test_written_values_are_read_back_unchanged(recipe_type: AnyType, data: st.D
     assert recipe_of(recipe_type, read_values(dumps(recipe), recipe_type, "file")) == recipe
 
 
-@given(
-    heads=st.sampled_from([1, 2, 4, 8]),
-    factor=st.integers(1, 9),
-    save_every=st.integers(1, 5000),
-    dropout=st.floats(0, 0.99),
-    is_learned=st.booleans(),
-)
-def test_a_written_recipe_is_read_back_unchanged(
-    heads: int, factor: int, save_every: int, dropout: float, is_learned: bool
-) -> None:
-    recipe = build(
-        TrainRecipe,
-        {"heads": heads, "model_size": 8 * factor, "dropout": dropout},
-        {"save_every": save_every, "validate_every": save_every * factor},
-        {"positions": "learned" if is_learned else "sinusoidal"},
-    )
-    assert loads(dumps(recipe), TrainRecipe, "file") == recipe
-
-
 @pytest.mark.parametrize("recipe_type", RECIPES_OF_COMMANDS.values(), ids=RECIPES_OF_COMMANDS)
 @pytest.mark.parametrize("place", ["[metrics]\n", "", "[model]\n", "[output]\n"])
 def test_no_recipe_names_a_program(recipe_type: AnyType, place: str) -> None:
@@ -107,13 +84,6 @@ def test_a_written_recipe_has_no_program_and_an_empty_list_of_them_is_read(
     assert read_values(dumps(recipe), recipe_type, "file")["lowercase"] is True
     old = "[metrics]\nmetric_command = []\n"  # as it was printed by earlier versions
     assert recipe_of(recipe_type, read_values(old, recipe_type, "file")) == recipe_type()
-
-
-def test_the_file_names_every_setting_in_its_section() -> None:
-    document = tomllib.loads(dumps(TrainRecipe()))
-    assert {(section, name) for section, table in document.items() for name in table} == {
-        (field.section, name) for name, field in fields_of(TrainRecipe).items()
-    }
 
 
 def test_later_layers_override_earlier_ones_and_defaults() -> None:
@@ -233,15 +203,6 @@ def test_a_long_unknown_name_is_truncated_in_the_message() -> None:
         with refuses(ConfigError, "file unknown") as caught:
             read_values(text, TrainRecipe, "file")
         assert len(str(caught.value)) < 2000
-
-
-def test_a_file_that_is_too_long_is_refused_without_reading_it_all(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"\xef\xbb\xbf" + b"#" * 10**6)
-    text = read_text(path)
-    assert len(text) == MAX_CHARACTERS + 1
-    with refuses(ConfigError, "file 262,144; --print-config"):
-        loads(text, TrainRecipe, "file")
 
 
 @pytest.mark.parametrize("here", RECIPES_OF_COMMANDS)

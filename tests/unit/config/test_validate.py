@@ -2,89 +2,41 @@
 
 import pytest
 
-from nmtkit.config.schema import PreprocessRecipe, TrainRecipe, TranslateRecipe, Value
+from nmtkit.config.schema import PreprocessRecipe, Recipe, TrainRecipe, TranslateRecipe, Value
 from nmtkit.config.toml import build, read_values
+from nmtkit.config.validate import check_values
 from nmtkit.errors import ConfigError
 from tests.messages import refuses
 
 TRAIN = [
     ("model", "encoder_layers", "0", "1 1000"),
-    ("model", "encoder_layers", "-6", "1 1000"),
+    ("model", "encoder_layers", "1_000_000_000", "1 1000"),
     ("model", "decoder_layers", "6.0", "1 1000"),
     ("model", "decoder_layers", "true", "1 1000"),
-    ("model", "model_size", "1", "2 65536"),
     ("model", "model_size", '"512"', "2 65536"),
     ("model", "window", "9223372036854775808", "0 2**63"),
-    ("model", "feed_forward_size", "0", "1 1048576"),
     ("model", "feed_forward_size", "nan", "1 1048576"),
     ("model", "heads", "[8]", "1 65536"),
-    ("model", "heads", "0", "1 65536"),
-    ("model", "key_size", "-1", "0 65536"),
-    ("model", "value_size", "inf", "0 65536"),
-    ("model", "encoder_layers", "1001", "1 1000"),
-    ("model", "decoder_layers", "1_000_000_000", "1 1000"),
-    ("model", "model_size", "1_000_000_000", "2 65536"),
-    ("model", "feed_forward_size", "1_000_000_000", "1 1048576"),
-    ("model", "heads", "1_000_000_000", "1 65536"),
-    ("model", "key_size", "1_000_000_000", "0 65536"),
-    ("model", "value_size", "1_000_000_000", "0 65536"),
-    ("model", "max_positions", "1_000_000_000", "1 1000000"),
     ("ranks", "devices", "1_000_000_000", "auto 0 1024"),
-    ("ranks", "rank_timeout", "1e300", "0.01 100000"),
     ("model", "dropout", "1", "0 0.99"),
-    ("model", "dropout", "1.0", "0 0.99"),
-    ("model", "dropout", "-0.1", "0 0.99"),
     ("model", "dropout", "nan", "0 0.99"),
     ("model", "dropout", "false", "0 0.99"),
     ("model", "dropout", '"0.1"', "0 0.99"),
-    ("model", "attention_dropout", "2", "0 0.99"),
-    ("model", "activation_dropout", "-1", "0 0.99"),
     ("model", "norm", '"prenorm"', "post pre"),
     ("model", "norm", '"Post"', "post pre; post"),
     ("model", "norm", '""', "post pre"),
     ("model", "norm", "1", "post pre"),
-    ("model", "norm_epsilon", "0", "1e-12"),
     ("model", "norm_epsilon", "inf", "1e-12"),
     ("model", "positions", '"sinusoid"', "sinusoidal learned; sinusoidal"),
-    ("model", "max_positions", "0", "1 1000000"),
     ("model", "tie_embeddings", "1", "true false"),
     ("model", "tie_embeddings", '"yes"', "true false"),
-    ("training", "update_tokens", "0", "1"),
-    ("training", "update_tokens", "2.5e4", "1"),
     ("training", "max_tokens", "-4096", "auto 0"),
-    ("training", "max_updates", "0", "1"),
-    ("training", "max_epochs", "-1", "0"),
-    ("training", "max_minutes", "-0.5", "0"),
     ("training", "max_minutes", "12:30:00", "0"),
-    ("training", "warmup_updates", "0", "1"),
-    ("training", "learning_rate_scale", "-1", "1e-09"),
     ("training", "learning_rate_scale", "-inf", "1e-09"),
-    ("training", "adam_beta1", "1.0", "0 0.9999"),
-    ("training", "adam_beta2", "1.0", "0 0.99999"),
-    ("training", "adam_epsilon", "0.0", "1e-20"),
-    ("training", "label_smoothing", "1", "0 0.99"),
-    ("training", "clip_norm", "-1.0", "0"),
-    ("checkpoints", "save_every", "0", "1"),
-    ("checkpoints", "save_minutes", "-1", "0"),
-    ("checkpoints", "keep", "0", "1"),
-    ("validation", "validate_every", "-1", "0"),
     ("validation", "validate_metrics", "0", "UTF-8"),
-    ("validation", "best_metric", "0", "UTF-8"),
-    ("validation", "patience", "1.5", "0"),
-    ("logging", "log_every", "0", "1"),
-    ("logging", "tensorboard", "0", "true false"),
-    ("seed", "seed", "-1", "0"),
     ("runtime", "device", '"gpu"', "auto cpu cuda"),
-    ("runtime", "threads", "-2", "0 1024"),
 ]
 TRANSLATE = [
-    ("search", "beam", "0", "1 10000"),
-    ("search", "beam", "1_000_000_000", "1 10000"),
-    ("output", "n_best", "1_000_000_000", "1 10000"),
-    ("constraints", "max_output_length", "1_000_000_000", "0 1000000"),
-    ("constraints", "min_length_offset", "1_000_000_000", "0 1000000"),
-    ("search", "max_length_offset", "0", "1 1000000"),
-    ("translation", "batch_size", "-1", "0"),
     ("translation", "max_source_length", "1", "2"),
     ("translation", "on_too_long", '"cut"', "split truncate error"),
     ("translation", "on_too_long", '"errors"', "truncate error; error"),
@@ -99,9 +51,6 @@ PREPROCESS = [
     ("vocabulary", "segmentation", '"word"', "bpe unigram words; words"),
     ("corpus", "valid_alignments", f'"{"a" * 4097}"', "UTF-8 4096"),
     ("corpus", "train", f'["{"a" * 4097}"]', '"one" "two"'),
-    ("vocabulary", "vocab_size", "1_000_000_000", "8 10000000"),
-    ("vocabulary", "target_vocab_size", "1_000_000_000", "8 10000000"),
-    ("vocabulary", "vocab_size", "7", "8 10000000"),
 ]
 TABLE = [
     *((TrainRecipe, *row) for row in TRAIN),
@@ -120,6 +69,42 @@ def test_the_error_of_a_bad_value_names_key_and_valid_values(
 ) -> None:
     with refuses(ConfigError, f"file {key} {section}.{key} {keys}"):
         read_values(f"[{section}]\n{key} = {literal}\n", recipe_type, "file")
+
+
+POSITIVE = (
+    "encoder_layers decoder_layers feed_forward_size heads norm_epsilon max_positions "
+    "update_tokens max_updates warmup_updates adam_epsilon save_every keep log_every"
+)
+NOT_NEGATIVE = (
+    "window key_size value_size attention_dropout activation_dropout max_epochs max_minutes seed "
+    "clip_norm save_minutes validate_every patience threads learning_rate_scale"
+)
+SIZES = (
+    "encoder_layers decoder_layers model_size feed_forward_size heads key_size value_size "
+    "max_positions devices rank_timeout"
+)
+OF_OUTPUT = "beam n_best max_output_length min_length_offset max_length_offset"
+
+
+@pytest.mark.parametrize(
+    ("recipe_type", "value", "names"),
+    [
+        (TrainRecipe, 0, POSITIVE),
+        (TrainRecipe, -1, NOT_NEGATIVE),
+        (TrainRecipe, 1, "model_size dropout adam_beta1 adam_beta2 label_smoothing"),
+        (TrainRecipe, 10**9, SIZES),
+        (TranslateRecipe, 0, "beam max_length_offset"),
+        (TranslateRecipe, -1, "batch_size"),
+        (TranslateRecipe, 10**9, OF_OUTPUT),
+        (PreprocessRecipe, 7, "vocab_size target_vocab_size"),
+        (PreprocessRecipe, 10**9, "vocab_size target_vocab_size"),
+    ],
+)
+def test_a_number_out_of_the_range_of_its_setting_is_refused(
+    recipe_type: type[Recipe], value: int, names: str
+) -> None:
+    _, problems = check_values(recipe_type, dict.fromkeys(names.split(), value))
+    assert [key for problem in problems for key in problem.keys] == names.split()
 
 
 @pytest.mark.parametrize("text", ["no\udcffbytes", "null\0"])
