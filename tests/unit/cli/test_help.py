@@ -2,6 +2,7 @@
 
 import importlib
 import re
+from functools import cache
 
 import click
 import pytest
@@ -23,6 +24,7 @@ def command_of(name: str) -> Command:
     return command
 
 
+@cache
 def output(name: str, *arguments: str) -> str:
     result = CliRunner().invoke(
         command_of(name), arguments, prog_name=f"nmtkit {name}", terminal_width=WIDTH

@@ -225,11 +225,6 @@ def test_the_printed_recipe_is_read_back_unchanged() -> None:
     }
 
 
-def test_a_parameter_of_the_command_itself_is_required() -> None:
-    with pytest.raises(click.MissingParameter, match=r"(?i)missing parameter: data"):
-        probe([]).main([], standalone_mode=False)
-
-
 @pytest.mark.parametrize(
     ("content", "keys"),
     [
@@ -264,13 +259,6 @@ def test_a_byte_order_mark_of_a_configuration_file_is_ignored(tmp_path: Path) ->
     assert recipe_for("--config", str(file)) == TrainRecipe()
 
 
-def test_help_groups_settings_under_their_sections_with_defaults_and_units() -> None:
-    text = " ".join(CliRunner().invoke(probe([]), ["--help-all"]).stdout.split())
-    assert "Model: --encoder-layers NUMBER" in text
-    assert "end symbols count. [default: 25,000 tokens]" in text
-    assert "Examples: probe data" in text
-
-
 @pytest.mark.parametrize("recipe_type", [PreprocessRecipe, TrainRecipe, TranslateRecipe])
 def test_every_text_without_choices_has_a_metavar(
     recipe_type: type[Recipe],
@@ -278,14 +266,6 @@ def test_every_text_without_choices_has_a_metavar(
     for field in fields_of(recipe_type).values():
         is_free = field.kind in (str, tuple) and not field.choices
         assert field.metavar or not is_free, field.name
-
-
-def test_help_names_the_presets_and_what_overrides_them() -> None:
-    text = " ".join(CliRunner().invoke(probe([]), ["--help-all"]).stdout.split())
-    assert "base, big, big-en-fr: the paper's models; table3-A1 to -A4, " in text
-    assert "small: 3+3 layers of 256, for a CPU; student-6-1, student-3-1: as small, " in text
-    assert "; fine-tune: for training that begins --from a model." in text
-    assert "a named set of values, which --config and flags override." in text
 
 
 def completions(incomplete: str, *arguments: str) -> list[Any]:

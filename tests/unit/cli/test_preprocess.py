@@ -2,9 +2,7 @@ import os
 import sys
 
 import pytest
-from click.testing import CliRunner
 
-from nmtkit_cli import average_checkpoints, preprocess
 from nmtkit_cli.command import usable_cores
 
 
@@ -17,10 +15,3 @@ def test_usable_cores_are_those_of_this_process() -> None:
     finally:
         os.sched_setaffinity(0, permitted)
     assert usable_cores() == len(permitted)
-
-
-def test_help_shows_defaults_in_words_and_no_ranges() -> None:
-    text = " ".join(CliRunner().invoke(preprocess.command, ["--help-all"]).stdout.split())
-    assert "the dataset does not depend on it. [default: one per core] --overwrite" in text
-    text = CliRunner().invoke(average_checkpoints.command, ["--help"]).stdout
-    assert "x>=1" not in text

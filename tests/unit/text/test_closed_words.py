@@ -36,11 +36,6 @@ def test_each_token_is_a_word() -> None:
     assert WORDS.word_ranges([3, UNK_ID, 4]) == [range(0, 1), range(1, 2), range(2, 3)]
 
 
-def test_the_symbol_for_a_space_and_marks_of_subwords_are_parts_of_words() -> None:
-    words = Words(["a\u2581b", "\u2581", "a@@", "&#124;"])
-    assert words.decode(words.encode("&#124; a\u2581b  \u2581 a@@")) == "&#124; a\u2581b \u2581 a@@"
-
-
 def test_tokens_that_are_spelled_like_special_symbols_are_unknown() -> None:
     assert WORDS.encode("<s> the </s> <unk>") == [UNK_ID, 3, UNK_ID, UNK_ID]
 

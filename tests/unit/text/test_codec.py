@@ -1,4 +1,5 @@
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -144,14 +145,6 @@ def test_different_codecs_have_different_fingerprints() -> None:
     assert len({codec.fingerprint for codec in codecs}) == 3
 
 
-@pytest.mark.parametrize("name", ["codec.json", "source.model", "target.model"])
-def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
-    folder = saved(subword_codec(), tmp_path)
-    (folder / name).unlink()
-    with refuses(DamagedError, folder / name):
-        TextCodec.load(folder)
-
-
 @pytest.mark.parametrize(
     ("change", "keys"),
     [
@@ -163,6 +156,9 @@ def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
         ({"source": {**SIDE, "kind": []}}, "codec.json source.kind"),
         ({"source": {**SIDE, "kind": "letters"}}, "codec.json source.kind"),
         ({"target": {**SIDE, "lang": None}}, "codec.json target.lang"),
+        ({"source": {**SIDE, "unescape": 1}}, "codec.json source"),
+        ({"source": {**SIDE, "normalize": "nfd"}}, "codec.json source"),
+        ({"source": {**SIDE, "normalize": None}}, "codec.json source"),
         ({"target": {**SIDE, "kind": "trees", "tokenizer": "moses"}}, "codec.json target.kind"),
         ({"target": {**SIDE, "tokenizer": "13a"}}, "codec.json target.tokenizer moses"),
         ({"target": {**SIDE, "kind": "sentencepiece"}}, "codec.json is_shared"),
@@ -179,24 +175,27 @@ def test_a_wrong_description_is_an_error(tmp_path: Path, change: dict[str, Any],
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"{", b"\xff\xfe", b"[]", pytest.param(b"[" * 100_000, id="deep")]
+    ("codec", "name", "change", "keys"),
+    [
+        (tiny_codec(), "codec.json", lambda _: b"[" * 100_000, "JSON"),
+        (tiny_codec(), "shared.txt", lambda data: data + b"a\n", ":20 a"),
+        (subword_codec(), "target.model", lambda data: data[:50], "SentencePiece"),
+        (tiny_codec(), "codec.json", None, ""),
+        (subword_codec(), "source.model", None, ""),
+    ],
+    ids=["description", "words", "model", "no description", "no model"],
 )
-def test_a_damaged_description_is_an_error(tmp_path: Path, data: bytes) -> None:
-    path = saved(tiny_codec(), tmp_path) / "codec.json"
-    path.write_bytes(data)
-    with refuses(DamagedError, "codec.json"):
-        TextCodec.load(tmp_path)
-
-
-def test_a_damaged_list_of_words_is_an_error_that_names_it(tmp_path: Path) -> None:
-    path = saved(tiny_codec(), tmp_path) / "shared.txt"
-    path.write_bytes(path.read_bytes() + b"a\n")
-    with refuses(DamagedError, f"{path}:20 a"):
-        TextCodec.load(tmp_path)
-
-
-def test_a_damaged_model_is_an_error_that_names_it(tmp_path: Path) -> None:
-    path = saved(subword_codec(), tmp_path) / "target.model"
-    path.write_bytes(path.read_bytes()[:50])
-    with refuses(DamagedError, f"{path} SentencePiece"):
+def test_a_damaged_or_missing_file_is_named(
+    codec: TextCodec,
+    name: str,
+    change: Callable[[bytes], bytes] | None,
+    keys: str,
+    tmp_path: Path,
+) -> None:
+    path = saved(codec, tmp_path) / name
+    data = path.read_bytes()
+    path.unlink()
+    if change is not None:
+        path.write_bytes(change(data))
+    with refuses(DamagedError, f"{path}{keys}" if keys[:1] == ":" else f"{path} {keys}"):
         TextCodec.load(tmp_path)

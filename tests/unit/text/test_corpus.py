@@ -21,11 +21,6 @@ def test_a_corpus_is_found_and_counted(tmp_path: Path) -> None:
     assert list(corpus.pairs())[1] == ("x en 1", "x de 1")
 
 
-def test_a_missing_corpus_is_an_error(tmp_path: Path) -> None:
-    with refuses(ConfigError, "x.en x.en.gz"):
-        Corpus.find(str(tmp_path / "x"), "en", "de")
-
-
 @pytest.mark.parametrize("kind", ["pipe", "link to a device"])
 def test_a_pipe_or_device_is_refused_unread(kind: str, tmp_path: Path) -> None:
     (tmp_path / "ours").mkdir()

@@ -3,16 +3,17 @@ import gzip
 import io
 import math
 import os
-import tracemalloc
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nmtkit.errors import ConfigError, DataError, ResourceError
+from nmtkit.text import lines
 from nmtkit.text.lines import (
     _SIGNATURES,
     MAX_LINE_BYTES,
@@ -26,7 +27,9 @@ from nmtkit.text.lines import (
     pair_lines,
     raw_lines,
     read_lines,
+    read_list,
     read_pair,
+    read_whole,
     resolve,
 )
 from tests.messages import refuses
@@ -68,9 +71,6 @@ def test_each_line_feed_and_an_unterminated_rest_give_one_line(data: bytes) -> N
     ("data", "expected"),
     [
         (b"", []),
-        (b"\n", [""]),
-        (b"a", ["a"]),
-        (b"a\nb", ["a", "b"]),
         (b"a\r\nb\r\n", ["a", "b"]),
         (b"a\rb\r\r\n", ["a\rb\r"]),
         (b"\xef\xbb\xbfa\n", ["a"]),
@@ -84,20 +84,19 @@ def test_only_a_line_feed_ends_a_line(data: bytes, expected: list[str]) -> None:
     assert lines_of(data) == expected
 
 
-def test_invalid_utf8_is_an_error_that_names_line_and_byte() -> None:
-    with refuses(DataError, "x:2 UTF-8 byte 5 0x80; iconv"):
-        lines_of(b"good\nbad \x80 x\n")
-
-
-def test_the_byte_is_counted_from_the_start_of_the_file_with_its_mark() -> None:
-    with refuses(DataError, "x:1 UTF-8 byte 5 0xff; iconv"):
-        lines_of(b"\xef\xbb\xbfa\xff\n")
-
-
-@pytest.mark.parametrize("bad", [b"\xc3", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80"])
-def test_text_that_is_not_strict_utf8_is_an_error(bad: bytes) -> None:
-    with refuses(DataError, "x:1 UTF-8 byte 2; iconv"):
-        lines_of(b"a" + bad + b"\n")
+@pytest.mark.parametrize(
+    ("data", "keys"),
+    [
+        (b"good\nbad \x80 x\n", "x:2 byte 5 0x80"),
+        (b"\xef\xbb\xbfa\xff\n", "x:1 byte 5 0xff"),  # from the start of the file
+        *((b"a" + bad + b"\n", "x:1 byte 2") for bad in (b"\xc3", b"\xc0\xaf", b"\xed\xa0\x80")),
+    ],
+)
+def test_text_that_is_not_strict_utf8_is_an_error_that_names_line_and_byte(
+    data: bytes, keys: str
+) -> None:
+    with refuses(DataError, f"{keys} UTF-8; iconv"):
+        lines_of(data)
 
 
 @pytest.mark.parametrize(
@@ -140,16 +139,6 @@ def test_a_line_of_the_largest_size_is_read_and_a_longer_one_is_an_error_with_it
     for end in ("", "\n", "\na\n"):
         with refuses(DataError, "x:2 1MiB"):
             lines_of(f"a\n{largest}x{end}".encode())
-
-
-def test_a_line_that_is_too_long_is_not_held() -> None:
-    stream = io.BytesIO(b"x" * (20 * MAX_LINE_BYTES))
-    tracemalloc.start()
-    with refuses(DataError, "x:1 1MiB"):
-        list(decode_lines(stream, "x", never_warn))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 5 * MAX_LINE_BYTES
 
 
 def test_lines_are_yielded_as_soon_as_they_are_read() -> None:
@@ -380,3 +369,76 @@ def test_a_chunk_is_read_only_when_requested() -> None:
     chunks = numbered_chunks(items, 3)
     next(chunks)
     assert next(items) == 3
+
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+
+class Endless(io.RawIOBase):
+    """Bytes without a line feed and without an end."""
+
+    def __init__(self) -> None:
+        self.num_read = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "Buffer") -> int:
+        view = memoryview(buffer)
+        view[:] = bytes(len(view))
+        self.num_read += len(view)
+        return len(view)
+
+
+def test_a_line_without_an_end_is_refused_at_the_limit() -> None:
+    endless = Endless()
+    with refuses(DataError, "x:1 1MiB; break"):
+        next(decode_lines(io.BufferedReader(endless), "x"))
+    assert endless.num_read < MAX_LINE_BYTES + 2**16
+
+
+def test_a_line_that_is_skipped_has_a_limit_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "MAX_SKIPPED_BYTES", 3 * MAX_LINE_BYTES)
+    long, other = tmp_path / "long", tmp_path / "other"
+    other.write_bytes(b"a\nb\n")
+    long.write_bytes(b"x" * (4 * MAX_LINE_BYTES) + b"\nb\n")
+    assert list(read_pair(long, other)) == [(TOO_LONG, "a"), ("b", "b")]
+    long.write_bytes(b"x" * (6 * MAX_LINE_BYTES) + b"\nb\n")
+    with refuses(DataError, f"{long}:1 3MiB; break"):
+        list(read_pair(long, other))
+
+
+def test_a_list_has_a_limit_in_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "MAX_FILE_BYTES", 10)
+    path = tmp_path / "list"
+    path.write_bytes("a\nb\n\u20ac\n\n\n".encode())
+    assert list(read_list(path)) == ["a", "b", "\u20ac", "", ""]
+    for data in (path.read_bytes() + b"\n", gzip.compress(path.read_bytes() + b"\n")):
+        path.write_bytes(data)
+        with refuses(DataError, f"{path}:6 0MiB; file"):
+            list(read_list(path))
+
+
+@pytest.mark.parametrize("size", [0, 1, 2**20, 2**21])
+def test_a_whole_file_is_read_up_to_its_limit(
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * size)
+    monkeypatch.setattr(lines, "MAX_FILE_BYTES", size)
+    assert read_whole(path) == b"x" * size
+    path.write_bytes(b"x" * (size + 1))
+    with refuses(DataError, f"{path} {size // 2**20}MiB; file"):
+        read_whole(path)
+
+
+def test_a_whole_file_may_be_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    data = bytes(range(256)) * 2**10
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(data,))
+    writer.start()
+    assert read_whole(tmp_path / "pipe") == data
+    writer.join()

@@ -161,7 +161,7 @@ def test_words_of_a_long_line_are_exact_around_a_difference() -> None:
     assert spelled == [*words[:700], "", *words[701:]]
 
 
-@pytest.mark.parametrize("name", [name for name in VOCABULARIES if name != "words"])
+@pytest.mark.parametrize("name", ["cleaned", "moses"])
 @pytest.mark.parametrize("line", SCRIPTS)
 def test_a_piece_has_characters_of_its_words(name: str, line: str) -> None:
     own, words = vocabulary(name), words_of(line)
@@ -174,21 +174,8 @@ def test_a_piece_has_characters_of_its_words(name: str, line: str) -> None:
 
 def test_pieces_have_tokens_of_another_tokenization() -> None:
     own = vocabulary("bpe")
-    tokens = [
-        "the",
-        "u.s.",
-        "do",
-        "n",
-        "&apos;t",
-        "pay",
-        "5,000",
-        ".",
-        "50",
-        "dollars",
-        "&amp;",
-        "more",
-        ".",
-    ]
+    tokenized = "the u.s. do n &apos;t pay 5,000 . 50 dollars &amp; more ."
+    tokens = tokenized.split()
     ids = own.encode(SCRIPTS[0])
     found = words_of_pieces(own, ids, tokens)
     spelled = dict.fromkeys(tokens, "")

@@ -1,6 +1,5 @@
 """Vocabularies with ids from a list, checked against SentencePiece and the list."""
 
-import json
 from functools import cache
 from pathlib import Path
 
@@ -142,8 +141,3 @@ def test_damage_is_named(name: str, content: bytes | None, keys: str, tmp_path: 
         (tmp_path / name).write_bytes(content)
     with refuses(DamagedError, keys):
         TextCodec.load(tmp_path)
-
-
-def test_the_description_names_the_kind(tmp_path: Path) -> None:
-    codec().save(tmp_path)
-    assert json.loads((tmp_path / "codec.json").read_bytes())["source"]["kind"] == "marian"

@@ -1,5 +1,7 @@
 """What each modifier does to a pair, by examples and laws."""
 
+from collections.abc import Callable, Sequence
+from functools import cache
 from random import Random
 
 import pytest
@@ -7,17 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.config import training_rules as config
+from nmtkit.symbols import EOS_ID, UNK_ID
+from nmtkit.text.closed_words import Words
+from nmtkit.text.marian import MarianVocabulary
 from nmtkit.text.noise import (
     MODIFIERS,
     SOURCE_MODIFIERS,
+    EditableText,
     Texts,
-    add_typos,
-    capitalize_words,
     drop_final_punctuation,
     join,
-    upper_case,
+    whole_entries,
 )
+from nmtkit.text.subword import SentencePieceVocabulary, Subword
+from nmtkit.text.subword_file import with_pieces
+from nmtkit.text.vocabulary import NormalForm, Steps
 from nmtkit.text.words import letter_spans
+from tests.unit.text.test_subword import TEXT, corpus, model
 
 WORDS = st.text(st.sampled_from(["a", "B", "\u00df", "\u0928", "\u093f", "1", "-", "\u4f60"]))
 LINES = st.lists(WORDS.filter(bool), min_size=1, max_size=12).map(" ".join)
@@ -190,17 +198,114 @@ def test_lines_are_joined_on_both_sides_as_their_language_does(
     assert join(Texts(first, "a."), Texts(second, "b.")) == Texts(expected, "a. b.")
 
 
-def test_all_in_capitals_with_typos_and_without_a_mark() -> None:
-    texts = Texts("the sun is up.", "die Sonne ist auf.")
-    for name in MODIFIERS:
-        texts = MODIFIERS[name](texts, Random(3))
-    assert texts.source.isupper()
-    assert texts.source not in ("THE SUN IS UP", "THE SUN IS UP.")
-    assert (texts.source[-1], texts.target) != (".", "die Sonne ist auf")
+TOKENS = ["<bt>", "<2de>", "Berlin", "un"]
 
 
-@given(LINES, SEEDS)
-def test_modifiers_are_functions_of_text_and_seed(line: str, seed: int) -> None:
-    for modifier in (add_typos, capitalize_words, drop_final_punctuation, upper_case):
-        first, second = (modifier(Texts(line, line), Random(seed)) for _ in range(2))
-        assert first == second
+@cache
+def vocabulary() -> Subword:
+    return model().with_tokens(TOKENS)
+
+
+@cache
+def marian() -> MarianVocabulary:
+    pieces = [model("unigram").piece(index) for index in range(EOS_ID + 1, model("unigram").size)]
+    plain = MarianVocabulary(model("unigram").data, ["<unk>", "<pad>", "</s>", *pieces], "x")
+    return plain.with_tokens([">>fra<<", ">>deu<<", "Berlin"])
+
+
+def stored(one: SentencePieceVocabulary, line: str) -> list[int]:
+    return [*one.encode(line), EOS_ID]
+
+
+def pieces(one: Subword | MarianVocabulary, ids: Sequence[int]) -> list[str]:
+    return [one.piece(index) for index in ids]
+
+
+@given(TEXT)
+def test_ids_of_any_line_come_back_or_it_stays_as_it_is(text: str) -> None:
+    editable, ids = EditableText(vocabulary()), stored(vocabulary(), text)
+    line = editable.decode(ids)
+    if line is not None:
+        assert editable.encode(*line) == ids
+
+
+@pytest.mark.parametrize("kind", ["bpe", "cleaned", "moses", "marian"])
+def test_lines_of_the_text_can_be_changed(kind: str) -> None:
+    used: SentencePieceVocabulary = vocabulary()
+    if kind == "marian":
+        used = marian()
+    elif kind != "bpe":
+        form: NormalForm = "nfc" if kind == "cleaned" else "none"
+        used = vocabulary().with_steps(Steps(kind == "cleaned", form, "en"))
+    editable = EditableText(used)
+    for text in corpus()[:20]:
+        assert editable.decode(stored(used, text)) == ([], text)
+        longer = f"{text} {text}"
+        assert editable.encode([], longer) == stored(used, longer)
+
+
+@cache
+def trained() -> Subword:
+    """Return a vocabulary with a symbol that has no space of its own."""
+    return Subword(with_pieces(Subword.train(corpus(), "bpe", 329, "x").data, ["<2de>"]), "x")
+
+
+@pytest.mark.parametrize(
+    ("used", "symbols", "expected"),
+    [
+        (vocabulary, "<bt>", ["\u2581<bt>"]),
+        (vocabulary, "<2de> <bt>", ["\u2581<2de>", "\u2581<bt>"]),
+        (trained, "<2de>", ["\u2581", "<2de>"]),
+        (marian, ">>fra<<", [">>fra<<"]),
+    ],
+)
+def test_symbols_at_the_beginning_are_kept_apart(
+    used: Callable[[], Subword | MarianVocabulary], symbols: str, expected: list[str]
+) -> None:
+    text = corpus()[0]
+    ids = stored(used(), f"{symbols} {text}")
+    line = EditableText(used()).decode(ids)
+    assert line is not None
+    assert (pieces(used(), line[0]), line[1]) == (expected, text)
+    assert EditableText(used()).encode(*line) == ids
+
+
+def test_whole_entries_are_tokens_and_language_symbols() -> None:
+    texts = {marian().piece(index) for index in whole_entries(marian())}
+    assert texts == {">>fra<<", ">>deu<<", "\u2581Berlin"}
+    assert whole_entries(Words(["a", "b"])) == frozenset()
+
+
+def test_a_line_with_a_whole_token_within_it_stays() -> None:
+    for used in (vocabulary(), marian()):
+        assert EditableText(used).decode(stored(used, "ba Berlin noba")) is None
+        first = EditableText(used).decode(stored(used, "Berlin noba"))
+        assert first is not None
+        assert first[1] == "noba"
+        assert EditableText(used).encode([], "ba Berlin") is None
+
+
+def test_text_inside_words_is_no_whole_token() -> None:
+    line = EditableText(vocabulary()).decode(stored(vocabulary(), "baun una"))
+    assert line == ([], "baun una")
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [EOS_ID],  # a blank line
+        [UNK_ID, EOS_ID],
+        [model().encode("\u00e9")[-1], EOS_ID],  # half a character
+        [*([model().encode("a")[0]] * 2), EOS_ID],
+        [*reversed(model().encode(corpus()[0])), EOS_ID],  # another segmentation
+    ],
+)
+def test_ids_that_no_text_has_stay(ids: list[int]) -> None:
+    assert EditableText(model()).decode(ids) is None
+
+
+def test_unknown_text_is_not_encoded() -> None:
+    words = EditableText(Words(["a", "b"]))
+    assert words.encode([], "a c") is None
+    assert words.encode([], "a b") == [*Words(["a", "b"]).encode("a b"), EOS_ID]
+    assert EditableText(marian()).encode([], " ") is None

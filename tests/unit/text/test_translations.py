@@ -105,18 +105,19 @@ def test_half_a_character_in_a_translation_is_refused() -> None:
         read(n_best=[{"translation": "\ud800"}])
 
 
-@pytest.mark.parametrize("schema", ["nmtkit-translations/2", "nmtkit-translations/10"])
-def test_a_later_version_is_an_error_that_names_it(schema: str) -> None:
-    with refuses(DataError, f"x:7 schema {schema} 1"):
-        read(schema=schema, translation=3)
-
-
 @pytest.mark.parametrize(
-    "schema", ["nmtkit-translations", "nmtkit-translations/0", "other/1", 1, None, ["a"]]
+    ("schema", "keys"),
+    [
+        ("nmtkit-translations/2", "nmtkit-translations/2 1"),
+        ("nmtkit-translations/10", "nmtkit-translations/10 1"),
+        *((one, "nmtkit-translations/1") for one in ("nmtkit-translations/0", "other/1", None)),
+    ],
 )
-def test_another_schema_is_an_error_that_names_the_known_one(schema: object) -> None:
-    with refuses(DataError, "x:7 schema nmtkit-translations/1"):
-        read(schema=schema)
+def test_another_schema_or_version_is_an_error_that_names_the_known_one(
+    schema: object, keys: str
+) -> None:
+    with refuses(DataError, f"x:7 schema {keys}"):
+        read(schema=schema, translation=3)
 
 
 def test_the_lines_of_a_stream_are_numbered() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.errors import DamagedError, DataError
+from nmtkit.errors import DataError
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
 from nmtkit.text.characters import unescape
 from nmtkit.text.closed_words import Words
@@ -80,19 +80,6 @@ def test_a_saved_codec_cleans(cleaning: Steps, tmp_path: Path) -> None:
 def test_the_fingerprint_depends_on_the_cleaning() -> None:
     cleanings = [Steps(False, "none"), BOTH, Steps(True, "none"), Steps(True, "nfkc")]
     assert len({codec_with(one).fingerprint for one in cleanings}) == len(cleanings)
-
-
-@pytest.mark.parametrize(
-    "wrong", ['"unescape": 1', '"normalize": "nfd"', '"normalize": null', '"unescape": "yes"']
-)
-def test_a_damaged_description_is_refused(wrong: str, tmp_path: Path) -> None:
-    codec_with(Steps(True, "nfc")).save(tmp_path)
-    path = tmp_path / "codec.json"
-    name = wrong.partition(":")[0]
-    right = '"unescape": true' if "unescape" in name else '"normalize": "nfc"'
-    path.write_text(path.read_text("utf-8").replace(right, wrong, 1), "utf-8")
-    with refuses(DamagedError, "codec.json source"):
-        TextCodec.load(tmp_path)
 
 
 def test_tokens_that_cleaning_changes_are_refused() -> None:
