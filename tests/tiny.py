@@ -1,7 +1,6 @@
 """Builders of the small things that tests begin with."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,7 +8,14 @@ import torch
 from torch import nn
 
 from nmtkit.config.preprocessing import CorpusConfig, FilterConfig, VocabularyConfig
-from nmtkit.config.schema import PreprocessRecipe, RuntimeConfig, SearchConfig, TrainRecipe
+from nmtkit.config.schema import (
+    PreprocessRecipe,
+    RuntimeConfig,
+    SearchConfig,
+    TrainRecipe,
+    recipe_of,
+    values_of,
+)
 from nmtkit.config.training import (
     CheckpointConfig,
     LoggingConfig,
@@ -73,6 +79,11 @@ def tiny_recipe(train: str, valid: str) -> PreprocessRecipe:
     )
 
 
+def changed(recipe: PreprocessRecipe, **settings: Any) -> PreprocessRecipe:
+    """Return a recipe with other values of these settings."""
+    return recipe_of(PreprocessRecipe, values_of(recipe) | settings)
+
+
 def tiny_directions(folder: Path) -> PreprocessRecipe:
     """Write `tiny_corpus`, and the same lines backwards as nl; return a recipe of three directions.
 
@@ -118,8 +129,7 @@ def tiny_subword_dataset(folder: Path, sizes: Sizes = SIZES) -> Path:
     """Make a dataset of `tiny_corpus`, its words without spaces, whose text BPE cuts."""
     train, valid = tiny_corpus(folder, [line.replace(" ", "") for line in TRAIN_LINES])
     # 256 bytes, 3 special symbols, 17 characters; the rest are merges.
-    vocabulary = VocabularyConfig(segmentation="bpe", vocab_size=300)
-    recipe = replace(tiny_recipe(train, valid), vocabulary=vocabulary)
+    recipe = changed(tiny_recipe(train, valid), segmentation="bpe", vocab_size=300)
     prepared(recipe, folder / "data", sizes=sizes)
     return folder / "data"
 
@@ -131,10 +141,14 @@ def tiny_linked_dataset(folder: Path) -> Path:
     for prefix, lines in ((train, TRAIN_LINES), (valid, VALID_LINES)):
         texts = (" ".join(f"{n}-{n}" for n in range(len(line.split()))) for line in lines)
         links[prefix] = str(write_lines(Path(f"{prefix}.links"), [*texts]))
-    recipe = tiny_recipe(train, valid)
-    corpus = replace(recipe.corpus, alignments=(links[train],), valid_alignments=links[valid])
-    vocabulary = VocabularyConfig(segmentation="bpe", vocab_size=290)
-    prepared(replace(recipe, corpus=corpus, vocabulary=vocabulary), folder / "data")
+    recipe = changed(
+        tiny_recipe(train, valid),
+        alignments=(links[train],),
+        valid_alignments=links[valid],
+        segmentation="bpe",
+        vocab_size=290,
+    )
+    prepared(recipe, folder / "data")
     return folder / "data"
 
 

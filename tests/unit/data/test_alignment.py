@@ -84,16 +84,13 @@ def test_text_that_corresponds_has_no_misaligned_part() -> None:
     assert find_misaligned(in_blocks(made_up_pairs(30 * BLOCK))) is None
 
 
-@pytest.mark.parametrize("lag", [-MAX_LAG, -1, 1, 3, MAX_LAG])
-def test_a_shifted_part_is_found_with_its_lag(lag: int) -> None:
-    pairs = shifted(made_up_pairs(30 * BLOCK), 10 * BLOCK, 14 * BLOCK, lag)
-    assert find_misaligned(in_blocks(pairs)) == Misaligned(10, 13, lag)
-
-
-@pytest.mark.parametrize("first", [0, 17])
-def test_a_text_shifted_from_some_line_on_is_found(first: int) -> None:
-    pairs = shifted(made_up_pairs(30 * BLOCK), first * BLOCK, 30 * BLOCK, 1)
-    assert find_misaligned(in_blocks(pairs)) == Misaligned(first, 29, 1)
+@pytest.mark.parametrize(
+    ("first", "last", "lag"),
+    [(10, 14, -MAX_LAG), (10, 14, 1), (10, 14, MAX_LAG), (0, 30, 1), (17, 30, 1)],
+)
+def test_a_shifted_part_is_found_with_its_lag(first: int, last: int, lag: int) -> None:
+    pairs = shifted(made_up_pairs(30 * BLOCK), first * BLOCK, last * BLOCK, lag)
+    assert find_misaligned(in_blocks(pairs)) == Misaligned(first, last - 1, lag)
 
 
 def test_a_part_does_not_contain_longer_text_that_corresponds() -> None:

@@ -1,12 +1,10 @@
-from dataclasses import replace
 from pathlib import Path
 
-from nmtkit.config.preprocessing import FilterConfig
 from nmtkit.data.audit import Example, PairCounts, SideCounts, describe, first_of_each, table
 from nmtkit.data.filters import REASONS
 from nmtkit.errors import DamagedError
 from tests.messages import refuses
-from tests.tiny import prepared
+from tests.tiny import changed, prepared
 from tests.unit.data.test_prepare import write_pairs
 from tests.unit.data.test_prepare_mixing import with_more
 
@@ -55,8 +53,7 @@ def test_the_table_shows_pairs_and_tokens_aligned() -> None:
 
 
 def test_filters_that_were_off_have_no_count(tmp_path: Path) -> None:
-    recipe = with_more(tmp_path)
-    recipe = replace(recipe, filters=FilterConfig(max_ratio=2.0, drop_duplicates=True))
+    recipe = changed(with_more(tmp_path), max_ratio=2.0, drop_duplicates=True)
     reports: list[str] = []
     counts = prepared(recipe, tmp_path / "data", reports.append)
     lines = reports[next(i for i, line in enumerate(reports) if line.startswith("pairs")) :]

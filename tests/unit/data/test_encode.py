@@ -93,11 +93,6 @@ def test_tokens_of_kept_pairs_are_counted() -> None:
     assert (counts.read, counts.kept) == (4, 2)
 
 
-def test_a_chunk_without_kept_pairs_is_empty() -> None:
-    encoded = encoder(num_shards=2).encode(Chunk(0, 0, 1, [("", "a")]))
-    assert (encoded.corpus, encoded.shards, encoded.counts.kept) == (0, {}, 0)
-
-
 def test_without_workers_chunks_are_encoded_one_by_one() -> None:
     taken = []
 

@@ -2,8 +2,10 @@ import json
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nmtkit.config.preprocessing import FilterConfig
@@ -138,22 +140,15 @@ def test_a_shifted_text_is_found() -> None:
     assert "between lines 961 and 1088" in finding.message
 
 
-@pytest.mark.parametrize("number", [MIN_LINES - 1, MIN_LINES])
-def test_few_lines_are_chance(number: int) -> None:
-    pairs = damaged(DAMAGES["copies"][0], range(1, 1 + number))[:1000]
-    assert bool(found_in(pairs)) == (number >= MIN_LINES)
-
-
-@pytest.mark.parametrize("number", [5, 6])
-def test_shares_below_the_threshold_are_chance(number: int) -> None:
-    pairs = damaged(DAMAGES["copies"][0], range(1, 1 + number))  # 0.25 % and 0.3 %
-    assert bool(found_in(pairs)) == (number == 6)
-
-
-@pytest.mark.parametrize("number", [9, 10])
-def test_few_duplicates_are_usual(number: int) -> None:
-    pairs = damaged(DAMAGES["duplicates"][0], range(2, 2 + number))  # 0.45 % and 0.5 %
-    assert bool(found_in(pairs)) == (number == 10)
+@pytest.mark.parametrize(
+    ("check", "num_pairs", "least"),
+    [("copies", 1000, MIN_LINES), ("copies", 2000, 6), ("duplicates", 2000, 10)],
+)
+def test_few_lines_and_small_shares_are_chance(check: str, num_pairs: int, least: int) -> None:
+    """0.3 % of lines are too many, and 0.5 % of duplicates."""
+    for number in (least - 1, least):
+        pairs = damaged(DAMAGES[check][0], range(2, 2 + number))[:num_pairs]
+        assert bool(found_in(pairs)) == (number == least)
 
 
 def test_the_validation_text_is_checked_alone() -> None:
@@ -227,6 +222,14 @@ def test_without_an_identifier_languages_are_not_measured() -> None:
     assert find_all(replace(evidence, rank=None)) == []
 
 
+def test_a_side_in_another_language_than_its_direction_says_is_a_finding() -> None:
+    evidence = evidence_of(CLEAN, None)
+    assert find_all(replace(evidence, languages=("one", "two"))) == []
+    [finding] = find_all(replace(evidence, languages=("one", "three")))
+    assert (finding.check, finding.text) == ("language", "train.de")
+    assert "mostly in two" in finding.message
+
+
 def test_lost_characters_and_wrong_encodings_are_distinguished() -> None:
     lost = [(source + " \ufffd", target) for source, target in CLEAN]
     [finding] = found_in(lost)
@@ -262,3 +265,19 @@ def test_validation_text_that_is_the_training_text_is_not_to_be_held_out() -> No
 
 def test_every_check_is_tested() -> None:
     assert {*DAMAGES, "misaligned"} == {*CHECKS}
+
+
+def test_both_sides_of_one_language_are_not_swapped() -> None:
+    generator = random.Random(1)
+    pairs = [
+        (line, " ".join(generator.sample(words := line.split(), len(words)))) for line, _ in CLEAN
+    ]
+    evidence = evidence_of(pairs, pairs[:300])
+    assert not evidence.are_swapped.any()
+    assert np.count_nonzero(evidence.nats_of_swap) == 0
+
+
+def test_untranslated_targets_are_not_swapped() -> None:
+    sources = [source for source, _ in CLEAN]
+    untranslated = list(pairwise(sources))
+    assert not evidence_of([*CLEAN, *untranslated[:500]]).are_swapped.any()

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,21 +11,16 @@ from hypothesis import strategies as st
 
 from nmtkit.config.preprocessing import CorpusConfig, VocabularyConfig
 from nmtkit.config.schema import PreprocessRecipe
-from nmtkit.data import findings
 from nmtkit.data.audit import Audit, describe
 from nmtkit.data.binary import Dataset, ValidText
-from nmtkit.data.findings import Evidence
 from nmtkit.data.vocabulary import _LearningText
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.text.codec import TextCodec
-from nmtkit.text.corpus import Corpus
 from nmtkit.text.vocabulary import Steps
 from tests.messages import refuses
-from tests.tiny import VALID_LINES, prepared, tiny_codec, tiny_directions, write_lines
+from tests.tiny import VALID_LINES, changed, prepared, tiny_codec, tiny_directions, write_lines
 from tests.unit.data.test_inherited import model
 from tests.unit.data.test_prepare import stored
-
-BPE = VocabularyConfig(segmentation="bpe", vocab_size=290)
 
 
 def test_each_pair_begins_with_the_symbol_of_its_target(tmp_path: Path) -> None:
@@ -48,8 +44,8 @@ def test_held_out_lines_are_dropped_on_either_side(tmp_path: Path) -> None:
         write_lines(tmp_path / name, lines)
     write_lines(tmp_path / "test.en", ["a", "nowhere"])
     write_lines(tmp_path / "test.nl", ["neither", "y"])
-    filters = replace(recipe.filters, held_out=(f"{tmp_path / 'test'}:en-nl",))
-    prepared(replace(recipe, filters=filters), tmp_path / "data")
+    held_out = (f"{tmp_path / 'test'}:en-nl",)
+    prepared(changed(recipe, held_out=held_out), tmp_path / "data")
     assert sum(one.startswith("<2en>") for one, _ in stored(tmp_path / "data")) == 1
 
 
@@ -64,13 +60,16 @@ def test_validation_texts_follow_each_other_with_their_symbols(tmp_path: Path) -
     assert len(dataset.valid) == 6
 
 
-@pytest.mark.parametrize("vocabulary", [BPE, VocabularyConfig(segmentation="words")])
+@pytest.mark.parametrize(
+    "vocabulary", [{"segmentation": "bpe", "vocab_size": 290}, {"segmentation": "words"}]
+)
 def test_a_source_symbol_follows_and_each_symbol_is_an_entry(
-    tmp_path: Path, vocabulary: VocabularyConfig
+    tmp_path: Path, vocabulary: dict[str, Any]
 ) -> None:
     recipe = tiny_directions(tmp_path)
-    corpus = replace(recipe.corpus, source_symbols=True, tag=(f"{recipe.corpus.train[0]}=<bt>",))
-    prepared(replace(recipe, corpus=corpus, vocabulary=vocabulary), tmp_path / "data")
+    tag = (f"{recipe.corpus.train[0]}=<bt>",)
+    recipe = changed(recipe, source_symbols=True, tag=tag, **vocabulary)
+    prepared(recipe, tmp_path / "data")
     codec = TextCodec.load(tmp_path / "data" / "codec")
     assert codec.directions == ("en-de", "en-nl", "nl-en")
     assert (codec.source_lang, codec.target_lang) == ("mul", "mul")
@@ -179,27 +178,3 @@ class _Numbered:
 
     def pairs(self) -> list[tuple[str, str]]:
         return [(f"en {self.number} {i}", f"{self.number} {i}") for i in range(self.num_pairs)]
-
-
-def test_a_side_in_another_language_than_its_direction_says_is_a_finding(tmp_path: Path) -> None:
-    pytest.importorskip("py3langid")
-    lines = ["Die Katze sitzt auf dem alten Tisch.", "Wir gehen morgen in die Stadt zum Markt."] * 8
-    for lang in ("en", "sv"):
-        write_lines(tmp_path / f"t.{lang}", lines)
-    found = findings_of(Corpus.find(str(tmp_path / "t"), "en", "sv"), ("de", "sv"))
-    assert [(one.check, one.text) for one in found] == [("language", str(tmp_path / "t.sv"))]
-    assert "mostly in de" in found[0].message
-
-
-def findings_of(corpus: Corpus, languages: tuple[str, str]) -> list[findings.Finding]:
-    from nmtkit.config.preprocessing import FilterConfig
-    from nmtkit.data.languages import language_identifier
-    from nmtkit.data.text_sample import TextSample
-
-    sample = TextSample(())
-    for _ in sample.watch(corpus.pairs()):
-        pass
-    evidence = Evidence(
-        corpus, sample, FilterConfig(), rank=language_identifier(), languages=languages
-    )
-    return [*findings.CHECKS["language"](evidence)]

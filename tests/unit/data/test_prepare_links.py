@@ -1,21 +1,18 @@
 """Word alignments from text to dataset."""
 
 import gzip
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from nmtkit.config.preprocessing import FilterConfig, VocabularyConfig
 from nmtkit.config.schema import PreprocessRecipe
-from nmtkit.config.validate import check_recipe
 from nmtkit.data.audit import describe
 from nmtkit.data.binary import Dataset, Pairs
 from nmtkit.data.prepare import Sizes
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.text.corpus import Corpus, chunks
 from tests.messages import refuses
-from tests.tiny import prepared, tiny_recipe, write_lines
+from tests.tiny import changed, prepared, tiny_recipe, write_lines
 from tests.unit.data.test_prepare import write_pairs
 
 PAIRS = [("a b c", "C A B"), ("d", "D"), ("", "x"), ("e f", "F E"), ("g h", "H G")]
@@ -27,8 +24,7 @@ def with_links(folder: Path, *lines: str, pairs: list[tuple[str, str]]) -> Prepr
     train = write_pairs(folder, "train", pairs)
     links = write_lines(folder / "links", lines)
     recipe = tiny_recipe(train, train)
-    corpus = replace(recipe.corpus, alignments=(str(links),), valid_alignments=str(links))
-    return replace(recipe, corpus=corpus)
+    return changed(recipe, alignments=(str(links),), valid_alignments=str(links))
 
 
 def linked_pieces(dataset: Dataset, pairs: Pairs) -> set[tuple[str, str, tuple[str, ...]]]:
@@ -68,28 +64,21 @@ def test_links_stay_with_their_pairs_in_all_shards(tmp_path: Path) -> None:
     assert said in describe(tmp_path / "data", check=True)
 
 
-def test_a_dataset_without_links_has_the_fingerprint_of_one_that_never_had_them(
-    tmp_path: Path,
-) -> None:
+def test_links_are_part_of_the_fingerprint(tmp_path: Path) -> None:
     recipe = with_links(tmp_path, *LINKS, pairs=PAIRS)
     prepared(recipe, tmp_path / "linked")
-    plain = replace(recipe.corpus, alignments=(), valid_alignments="")
-    prepared(replace(recipe, corpus=plain), tmp_path / "plain")
+    prepared(changed(recipe, alignments=(), valid_alignments=""), tmp_path / "plain")
     linked, unlinked = (Dataset.open(tmp_path / name) for name in ("linked", "plain"))
     assert unlinked.train[0].links is unlinked.valid.links is None
     assert unlinked.valid_links == ()
     assert linked.fingerprint != unlinked.fingerprint
-    assert {path.name for path in (tmp_path / "linked").iterdir()} >= {
-        path.name for path in (tmp_path / "plain").iterdir()
-    }
 
 
 def test_tags_shift_links_and_filters_drop_them_with_their_pairs(tmp_path: Path) -> None:
     recipe = with_links(tmp_path, *LINKS, pairs=PAIRS)
     (train,) = recipe.corpus.valid
-    corpus = replace(recipe.corpus, tag=(f"{train}=<bt>",))
-    filters = FilterConfig(max_length=3, drop_duplicates=True)
-    prepared(replace(recipe, corpus=corpus, filters=filters), tmp_path / "data")
+    recipe = changed(recipe, tag=(f"{train}=<bt>",), max_length=3, drop_duplicates=True)
+    prepared(recipe, tmp_path / "data")
     dataset = Dataset.open(tmp_path / "data")
     expected = {
         ("<bt> d", "D", ()),
@@ -104,9 +93,8 @@ def test_links_may_count_tokens_of_another_tokenization(tmp_path: Path) -> None:
     pairs = [("It isn't here.", "\u732b\u54aa\u5728\u3002")]
     recipe = with_links(tmp_path, "0-1 2-0 4-2", pairs=pairs)
     tokens = write_pairs(tmp_path, "tok", [("it is n't here .", "\u732b\u54aa \u5728 \u3002")])
-    corpus = replace(recipe.corpus, alignment_text=(tokens,), valid_alignments="")
-    vocabulary = VocabularyConfig(segmentation="bpe", vocab_size=279)
-    prepared(replace(recipe, corpus=corpus, vocabulary=vocabulary), tmp_path / "data")
+    recipe = changed(recipe, alignment_text=(tokens,), valid_alignments="")
+    prepared(changed(recipe, segmentation="bpe", vocab_size=279), tmp_path / "data")
     dataset = Dataset.open(tmp_path / "data")
     ((_, _, links),) = linked_pieces(dataset, dataset.train[0])
     joined = [link.replace("\u2581", "") for link in links]
@@ -141,31 +129,14 @@ def test_compressed_links_with_windows_line_ends_are_read(tmp_path: Path) -> Non
 
 def test_links_to_trees_are_refused(tmp_path: Path) -> None:
     recipe = with_links(tmp_path, "0-0", pairs=[("a", "(S (N a))")])
-    vocabulary = replace(recipe.vocabulary, target_segmentation="trees")
     with refuses(ConfigError, "[corpus.alignments] trees; --alignments --valid-alignments"):
-        prepared(replace(recipe, vocabulary=vocabulary), tmp_path / "data")
-
-
-def test_each_training_text_has_its_file_of_links(tmp_path: Path) -> None:
-    recipe = with_links(tmp_path, *LINKS, pairs=PAIRS)
-    given = {
-        "source_lang": "en",
-        "target_lang": "de",
-        "train": (*recipe.corpus.train, "more"),
-        "valid": ("valid",),
-    }
-    for settings, text in (
-        ({"alignments": ("links",)}, "alignments: 1 files for 2 texts"),
-        ({"alignment_text": ("a", "b")}, "has no effect without --alignments"),
-    ):
-        _, problems = check_recipe(PreprocessRecipe, {**given, **settings}, [])  # type: ignore[dict-item]
-        assert [text in problem.text for problem in problems] == [True]
+        prepared(changed(recipe, target_segmentation="trees"), tmp_path / "data")
 
 
 def test_links_of_tagged_validation_text_count_the_tag(tmp_path: Path) -> None:
     recipe = with_links(tmp_path, "0-0 1p1", "0-0", "", "", "1?0", pairs=PAIRS)
     tag = (f"{recipe.corpus.valid[0]}=<bt>",)
-    prepared(replace(recipe, corpus=replace(recipe.corpus, tag=tag)), tmp_path / "data")
+    prepared(changed(recipe, tag=tag), tmp_path / "data")
     dataset = Dataset.open(tmp_path / "data")
     assert dataset.valid_links == ["1-0 2p1", "1-0", "", "", "2?0"]
 

@@ -1,15 +1,13 @@
 """Datasets of text with tags: pairs whose tags pair have marks, the others are plain."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from nmtkit.config.preprocessing import VocabularyConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError, DataError
 from tests.messages import refuses
-from tests.tiny import prepared, tiny_recipe, write_lines
+from tests.tiny import changed, prepared, tiny_recipe, write_lines
 from tests.unit.data.test_prepare import write_pairs
 
 PAIRS = [
@@ -29,12 +27,11 @@ MARKED = [
 def make(folder: Path, pairs: list[tuple[str, str]], marks: int, **corpus: object) -> list[str]:
     train = write_pairs(folder, "train", pairs)
     recipe = tiny_recipe(train, write_pairs(folder, "valid", pairs[:1]))
-    vocabulary = VocabularyConfig(segmentation="bpe", vocab_size=300, marks=marks)
-    messages: list[str] = []
-    config = replace(recipe.corpus, markup="xml", **corpus)  # type: ignore[arg-type]
-    prepared(
-        replace(recipe, corpus=config, vocabulary=vocabulary), folder / "data", messages.append
+    recipe = changed(
+        recipe, segmentation="bpe", vocab_size=300, marks=marks, markup="xml", **corpus
     )
+    messages: list[str] = []
+    prepared(recipe, folder / "data", messages.append)
     return messages
 
 

@@ -70,10 +70,6 @@ def one_epoch(sampler: Sampler, epoch: int) -> list[tuple[Position, Update]]:
     raise AssertionError("updates are endless")
 
 
-def contents(updates: Sequence[tuple[Position, Update]]) -> list[tuple[Position, int, list[int]]]:
-    return [(position, update.shard, update.pairs.tolist()) for position, update in updates]
-
-
 @given(corpora, budgets, seeds, st.integers(0, 3))
 def test_every_pair_is_seen_once_per_epoch(
     corpus: list[Pairs], budget: int, seed: int, epoch: int
@@ -101,18 +97,6 @@ def test_no_update_is_empty_or_exceeds_a_budget_and_its_counts_are_true(
 
 
 @given(corpora, budgets, seeds)
-def test_resuming_at_any_position_gives_the_uninterrupted_updates(
-    corpus: list[Pairs], budget: int, seed: int
-) -> None:
-    uninterrupted = contents(one_epoch(Sampler(corpus, budget, seed), 0))
-    uninterrupted += contents(one_epoch(Sampler(corpus, budget, seed), 1))
-    for done, (position, _, _) in enumerate(uninterrupted, start=1):
-        rest = Sampler(corpus, budget, seed).updates(position)
-        expected = uninterrupted[done:]
-        assert contents(list(islice(rest, len(expected)))) == expected
-
-
-@given(corpora, budgets, seeds)
 def test_positions_increase_and_an_epoch_ends_after_its_last_update(
     corpus: list[Pairs], budget: int, seed: int
 ) -> None:
@@ -136,13 +120,6 @@ def test_a_plan_depends_only_on_seed_epoch_shard_and_lengths(
         list(islice(used.updates(START), 3))
     again = used.plan(epoch, 1)
     assert [u.tolist() for u in again] == [u.tolist() for u in fresh]
-
-
-def test_the_global_random_generator_is_not_used() -> None:
-    np.random.seed(7)
-    before = np.random.get_state()[1].tolist()  # type: ignore[index]
-    Sampler([random_shard(100, 1)], 500, 1).plan(0, 0)
-    assert np.random.get_state()[1].tolist() == before  # type: ignore[index]
 
 
 @pytest.mark.parametrize(
@@ -190,13 +167,6 @@ def test_updates_are_nearly_full() -> None:
     assert sorted(fill)[1] > 0.9, "all but the last of the sorted shard"
 
 
-def test_pairs_of_an_update_are_sorted_by_length() -> None:
-    shard = random_shard(1000, 1)
-    for pairs in Sampler([shard], 700, 1).plan(0, 0):
-        keys = list(zip(shard.target.lengths()[pairs], shard.source.lengths()[pairs], strict=True))
-        assert keys == sorted(keys)
-
-
 def greedy_batches(lengths: list[tuple[int, int]], budget: int) -> list[list[int]]:
     """Fill batches pair by pair."""
     order = sorted(range(len(lengths)), key=lambda pair: (lengths[pair][1], lengths[pair][0]))
@@ -237,14 +207,6 @@ def test_sums_do_not_overflow_the_small_type_of_lengths() -> None:
     shard = make_shard([(250, 250)] * 1000)
     ((_, update),) = islice(Sampler([shard], 250_000, 1).updates(START), 1)
     assert (update.num_source_tokens, update.num_target_tokens) == (250_000, 250_000)
-
-
-def test_empty_shards_are_skipped() -> None:
-    sampler = Sampler([make_shard([]), make_shard([(1, 1)]), make_shard([])], 10, 1)
-    assert [p for p, _ in islice(sampler.updates(START), 2)] == [
-        Position(1, 0, 0),
-        Position(2, 0, 0),
-    ]
 
 
 @given(corpora)

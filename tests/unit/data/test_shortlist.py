@@ -44,7 +44,7 @@ def by_hand(
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 10_000])
-@pytest.mark.parametrize("max_pairs", [20, 300, 10_000])
+@pytest.mark.parametrize("max_pairs", [20, 300])
 def test_candidates_equal_those_counted_by_hand(
     max_pairs: int, at_once: int, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,15 +70,6 @@ def test_candidates_equal_those_counted_by_hand(
     assert {UNK_ID, BOS_ID, EOS_ID} <= frequent
     assert {target for target in targets if targets[target] > least} <= frequent
     assert len(frequent - {UNK_ID, BOS_ID, EOS_ID}) <= 4
-
-
-def test_the_first_candidate_of_a_word_is_its_translation(dataset: Dataset) -> None:
-    learnt = Shortlist.learn(dataset, num_candidates=1, num_frequent=0, max_pairs=300)
-    for word in WORDS:
-        (source, _), (target, _) = (
-            dataset.codec.encode_source(word), dataset.codec.encode_target(word.upper())
-        )  # fmt: skip
-        assert learnt.candidates[source, 0] == target
 
 
 def test_a_loaded_shortlist_equals_the_saved_one(dataset: Dataset, tmp_path: Path) -> None:

@@ -2,13 +2,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from nmtkit.config.preprocessing import SEGMENTATIONS, Segmentation, VocabularyConfig
+from nmtkit.config.preprocessing import SEGMENTATIONS, VocabularyConfig
 from nmtkit.config.schema import PreprocessRecipe, fields_of
 from nmtkit.data import vocabulary
-from nmtkit.data.binary import Dataset
-from nmtkit.data.vocabulary import LEARNERS, make_codec
+from nmtkit.data.binary import SIDES, Contents, shard_name, side_paths
+from nmtkit.data.vocabulary import LEARNERS, MIN_OCCURRENCES, make_codec, rare_entries
 from nmtkit.errors import ConfigError, DamagedError, DataError
 from nmtkit.parsing.linearize import linearize
 from nmtkit.parsing.trees import parse_tree
@@ -19,7 +20,7 @@ from nmtkit.text.corpus import Corpus
 from nmtkit.text.subword import Algorithm, Subword
 from tests.doubles import report_everything
 from tests.messages import refuses
-from tests.tiny import TRAIN_LINES, prepared, tiny_corpus, tiny_recipe, write_lines
+from tests.tiny import TRAIN_LINES, changed, tiny_corpus, tiny_recipe, write_lines
 from tests.trees import TREEBANK
 
 SIZE = 277
@@ -71,20 +72,6 @@ def test_sides_may_have_different_segmentations(train: str) -> None:
         f"learning {SIZE - 1} bpe subwords from {len(TRAIN_LINES)} lines of en",
         "counting the words of de",
     ]
-
-
-@pytest.mark.parametrize("is_separate", [False, True])
-def test_a_vocabulary_is_learnt_from_tokens(tmp_path: Path, is_separate: bool) -> None:
-    prefix = str(tmp_path / "text")
-    write_lines(Path(f"{prefix}.en"), ["Don't, (please)."])
-    write_lines(Path(f"{prefix}.de"), ["Bitte: nicht!"])
-    codec = made(prefix, segmentation="words", tokenizer="moses", separate_vocabularies=is_separate)
-    english = {"Don", "'t", ",", "(", "please", ")", "."}
-    german = {"Bitte", ":", "nicht", "!"}
-    assert words(codec) == (
-        (english, german) if is_separate else (english | german, english | german)
-    )
-    assert codec.decode_target(codec.encode_target("Bitte: nicht!")) == "Bitte: nicht!"
 
 
 def test_words_are_limited_by_size_and_count(train: str) -> None:
@@ -174,16 +161,6 @@ def test_a_sample_is_drawn_from_both_sides(train: str) -> None:
     assert codec.source.data == Subword.train(lines, "bpe", SIZE, "x").data
 
 
-def test_the_sampled_lines_are_counted(train: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    report_everything(monkeypatch)
-    for sample_lines, number in ((7, 6), (20, 20)):
-        reports: list[str] = []
-        made(train, reports, vocab_size=SIZE, sample_lines=sample_lines)
-        learning, sampled = reports
-        assert learning == f"learning {SIZE} bpe subwords from {number} lines of en and de"
-        assert sampled.startswith(f"sampled {number} lines, ")
-
-
 def test_a_long_sample_is_counted_while_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,13 +206,7 @@ def test_each_side_is_tokenized_by_the_rules_of_its_language(
     write_lines(Path(f"{prefix}.en"), ["it isn't l'air"])
     write_lines(Path(f"{prefix}.fr"), ["l'air isn't"])
     recipe = tiny_recipe(prefix, "")
-    recipe = replace(
-        recipe,
-        corpus=replace(recipe.corpus, target_lang="fr"),
-        vocabulary=VocabularyConfig(
-            segmentation="words", tokenizer="moses", separate_vocabularies=is_separate
-        ),
-    )
+    recipe = changed(recipe, target_lang="fr", tokenizer="moses", separate_vocabularies=is_separate)
     codec = make_codec(recipe, [Corpus.find(prefix, "en", "fr")], [], SILENT)
     english = [codec.source.piece(index) for index in codec.encode_source("it isn't l'air")]
     french = [codec.target.piece(index) for index in codec.encode_target("l'air isn't")]
@@ -255,18 +226,6 @@ def test_the_same_existing_file_makes_a_shared_vocabulary(train: str, tmp_path: 
     )
     assert codec.is_shared
     assert words(codec)[0] == {"x", "y"}
-
-
-def test_different_existing_files_make_separate_vocabularies(train: str, tmp_path: Path) -> None:
-    made(train, vocab_size=276).source.save(tmp_path / "a.model")
-    made(train, vocab_size=SIZE).source.save(tmp_path / "b.model")
-    codec = made(
-        train,
-        source_vocabulary=str(tmp_path / "a.model"),
-        target_vocabulary=str(tmp_path / "b.model"),
-    )
-    assert not codec.is_shared
-    assert (codec.source.size, codec.target.size) == (276, SIZE)
 
 
 def test_one_existing_file_and_one_learnt_vocabulary(train: str, tmp_path: Path) -> None:
@@ -296,42 +255,73 @@ def test_settings_and_learners_have_the_same_segmentations() -> None:
     assert {one.vocabulary for one in SEGMENTATIONS.values()} <= {*KINDS}
 
 
-class Letters(Words):
-    """A vocabulary of letters; decoded text has spaces between them."""
-
-    kind = "letters"
-    suffix = ".letters"
-
-    def encode(self, line: str) -> list[int]:
-        return super().encode(" ".join(line))
-
-    @staticmethod
-    def load(path: Path) -> "Letters":
-        return Letters(path.read_text("utf-8").split()[3:])
+VOCABULARY = Words([f"word{number}" for number in range(96)])  # and three special entries
+SHARED = TextCodec("en", "de", VOCABULARY, VOCABULARY, is_shared=True)
+SEPARATE = TextCodec("en", "de", VOCABULARY, VOCABULARY, is_shared=False)
 
 
-@pytest.mark.parametrize("is_given", [False, True])
-def test_a_segmentation_is_an_entry_of_each_table(
-    train: str, tmp_path: Path, is_given: bool, monkeypatch: pytest.MonkeyPatch
+def write_ids(folder: Path, *shards: tuple[list[int], list[int]]) -> Contents:
+    """Write the ids of both sides of shards."""
+    for number, sides in enumerate(shards):
+        for side, ids in zip(SIDES, sides, strict=True):
+            path, _ = side_paths(folder / f"{shard_name(number)}.{side}")
+            path.write_bytes(np.array(ids, "<u2").tobytes())
+    return Contents("uint16", (1.0,), ((1,),) * len(shards), 1, 1, False, False, "", "")
+
+
+def findings(codec: TextCodec, folder: Path, contents: Contents, **settings: str) -> list[str]:
+    found = rare_entries(VocabularyConfig(**settings), codec, folder, contents)  # type: ignore[arg-type]
+    return [*map(str, found)]
+
+
+def frequent(first: int, number: int) -> list[int]:
+    return [*range(first, first + number)] * MIN_OCCURRENCES
+
+
+@pytest.mark.parametrize(("number", "is_reported"), [(46, True), (47, False)])
+def test_half_of_the_entries_of_a_joint_vocabulary_have_to_be_frequent_on_both_sides_together(
+    number: int, is_reported: bool, tmp_path: Path
 ) -> None:
-    letters = list("abcdefghABCDEFGH")
-    monkeypatch.setitem(SEGMENTATIONS, "letters", Segmentation("letters", (), "unknown"))
-    monkeypatch.setitem(LEARNERS, "letters", lambda *_: Letters(letters))
-    monkeypatch.setitem(KINDS, "letters", Letters)
-    recipe = tiny_recipe(train, str(tmp_path / "valid"))
-    path = ""
-    if is_given:
-        path = str(tmp_path / "given")
-        Letters(letters).save(Path(path))
-    config = VocabularyConfig(
-        segmentation="letters", source_vocabulary=path, target_vocabulary=path
+    # Each side and each shard has a part of the occurrences; unknown words count as an entry.
+    ids = frequent(3, number)
+    parts = np.array_split(np.array(ids), 4)
+    shards = [(parts[0].tolist(), parts[1].tolist()), (parts[2].tolist(), parts[3].tolist())]
+    found = findings(SHARED, tmp_path, write_ids(tmp_path, *shards))
+    expected = (
+        f"vocabulary: only {number + 3} of 99 entries occur at least 10 times, or "
+        "have to exist; the others are too rare: give --vocab-size 50"
     )
-    recipe = replace(recipe, vocabulary=config)
-    reports: list[str] = []
-    prepared(recipe, tmp_path / "data", reports.append)
-    assert any("unknown" in line for line in reports)
-    dataset = Dataset.open(tmp_path / "data")
-    assert isinstance(dataset.codec.source, Letters)
-    assert (tmp_path / "data" / "codec" / "shared.letters").exists()
-    assert dataset.codec.encode_source("cab") == [5, 3, 4, 2]
-    assert dataset.codec.complete("c a b", "x") == ("c a b", None)
+    assert found == [expected] * is_reported
+    rare: list[tuple[list[int], list[int]]] = [(ids[:-1], []), ([], [])]
+    assert len(findings(SHARED, tmp_path, write_ids(tmp_path, *rare))) == 1
+
+
+def test_a_separate_vocabulary_is_reported_with_its_flag(tmp_path: Path) -> None:
+    contents = write_ids(tmp_path, (frequent(3, 60), frequent(3, 20)))
+    (found,) = findings(SEPARATE, tmp_path, contents)
+    assert found.startswith("target vocabulary: only 23 of 99 entries occur")
+    assert found.endswith("give --target-vocab-size 30")
+    contents = write_ids(tmp_path, (frequent(3, 5), frequent(3, 60)))
+    (found,) = findings(SEPARATE, tmp_path, contents)
+    assert found.endswith("give --vocab-size 8")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"vocabulary_of": "model"},
+        {"source_vocabulary": "a", "target_vocabulary": "a"},
+        {"segmentation": "words"},
+    ],
+)
+def test_a_given_vocabulary_and_one_of_words_are_not_reported(
+    settings: dict[str, str], tmp_path: Path
+) -> None:
+    assert not findings(SEPARATE, tmp_path, write_ids(tmp_path, ([3], [3])), **settings)
+
+
+def test_a_large_text_is_read_until_enough_entries_are_frequent(tmp_path: Path) -> None:
+    contents = write_ids(tmp_path, (frequent(3, 60), []), ([], []))
+    for path in tmp_path.glob(f"{shard_name(1)}.*"):
+        path.unlink()
+    assert not findings(SHARED, tmp_path, contents)

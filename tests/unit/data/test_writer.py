@@ -1,6 +1,5 @@
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -113,10 +112,3 @@ def test_more_tokens_than_offsets_can_count_is_an_error(
     writer.add(0, 0, PairIds(pack([[5, 2]]), pack([[5, 6, 7, 8, 2]])))
     with refuses(DataError, "train.00000.target.ids 5; --max-length"):
         writer.add(0, 0, PairIds(pack([[2]]), pack([[2]])))
-
-
-def test_packing_lays_sequences_end_to_end() -> None:
-    packed = pack([[5, 6], [7]])
-    assert (packed.ids.tolist(), packed.lengths.tolist()) == ([5, 6, 7], [2, 1])
-    assert packed.ids.dtype == np.uint16
-    assert pack([]).ids.tolist() == pack([]).lengths.tolist() == []

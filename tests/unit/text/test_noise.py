@@ -1,4 +1,4 @@
-"""What each modifier does to a pair, by examples and laws."""
+"""What each modifier does to a pair, and which stored ids become text that may be changed."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -197,6 +197,8 @@ def test_lines_are_joined_on_both_sides_as_their_language_does(
 ) -> None:
     assert join(Texts(first, "a."), Texts(second, "b.")) == Texts(expected, "a. b.")
 
+
+# ------------------------------------------------------------------------------ editable text
 
 TOKENS = ["<bt>", "<2de>", "Berlin", "un"]
 
