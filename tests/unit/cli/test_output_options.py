@@ -36,9 +36,3 @@ def test_overwrite_without_a_page_is_refused() -> None:
     code, output = run("--overwrite")
     assert code == 2
     assert "--overwrite has no effect without --html; leave it out" in output
-
-
-def test_a_folder_is_no_page(tmp_path: Path) -> None:
-    code, output = run("--html", str(tmp_path))
-    assert code == 2
-    assert "is a directory" in output

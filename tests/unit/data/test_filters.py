@@ -19,7 +19,7 @@ from nmtkit.data.filters import (
     main_script,
 )
 from nmtkit.text.corpus import Corpus
-from tests.tiny import write_lines
+from tests.unit.data.test_prepare import write_pairs
 
 NOTHING = HeldOutText.of(())
 LENGTHS = st.integers(1, 30)
@@ -195,12 +195,6 @@ def test_the_main_script_has_most_letters(lines: list[str], expected: str | None
 PAIRS = st.lists(st.tuples(*[st.sampled_from(["a", "b", " a ", "a b", "a  b"])] * 2), min_size=1)
 
 
-def corpus(folder: Path, name: str, pairs: list[tuple[str, str]]) -> Corpus:
-    for side, lang in enumerate(("en", "de")):
-        write_lines(folder / f"{name}.{lang}", [pair[side] for pair in pairs])
-    return Corpus.find(str(folder / name), "en", "de")
-
-
 @given(st.lists(PAIRS, min_size=1, max_size=3), st.integers(1, 7), st.integers(1, 5))
 def test_all_but_the_first_of_equal_pairs_are_duplicates(
     tmp_path_factory: pytest.TempPathFactory,
@@ -209,7 +203,8 @@ def test_all_but_the_first_of_equal_pairs_are_duplicates(
     batch_pairs: int,
 ) -> None:
     folder = tmp_path_factory.mktemp("texts")
-    corpora = [corpus(folder, str(number), pairs) for number, pairs in enumerate(texts)]
+    prefixes = [write_pairs(folder, str(number), pairs) for number, pairs in enumerate(texts)]
+    corpora = [Corpus.find(prefix, "en", "de") for prefix in prefixes]
     with mock.patch.multiple(module, _PART_PAIRS=part_pairs, _BATCH_PAIRS=batch_pairs):
         duplicates = find_duplicates(corpora, folder)
     normalized = [tuple(" ".join(s.split()) for s in pair) for pairs in texts for pair in pairs]
@@ -218,7 +213,7 @@ def test_all_but_the_first_of_equal_pairs_are_duplicates(
 
 
 def test_nothing_stays_on_disk(tmp_path: Path) -> None:
-    one = corpus(tmp_path, "x", [("a", "b")] * 3)
+    one = Corpus.find(write_pairs(tmp_path, "x", [("a", "b")] * 3), "en", "de")
     before = sorted(tmp_path.iterdir())
     find_duplicates([one], tmp_path)
     assert sorted(tmp_path.iterdir()) == before

@@ -91,13 +91,16 @@ def model(folder: Path, codec: TextCodec, name: str = "parent") -> str:
     return str(folder / name)
 
 
-def recipe_of(folder: Path, parent: str, **vocabulary: Any) -> PreprocessRecipe:
+def recipe_of(
+    folder: Path, parent: str | TextCodec, *tokens: str, **vocabulary: Any
+) -> PreprocessRecipe:
+    """Return a recipe with the vocabulary of a model, or of a new one, and further tokens."""
+    if isinstance(parent, TextCodec):
+        parent = model(folder, parent)
+    if tokens:
+        vocabulary["whole_tokens"] = str(write_lines(folder / "tokens", tokens))
     recipe = tiny_recipe(*tiny_corpus(folder))
     return replace(recipe, vocabulary=VocabularyConfig(vocabulary_of=parent, **vocabulary))
-
-
-def tokens_in(folder: Path, *tokens: str) -> str:
-    return str(write_lines(folder / "tokens", tokens))
 
 
 def with_tag(recipe: PreprocessRecipe, prefix: str, tag: str) -> PreprocessRecipe:
@@ -107,7 +110,7 @@ def with_tag(recipe: PreprocessRecipe, prefix: str, tag: str) -> PreprocessRecip
 @pytest.mark.parametrize("name", CODECS)
 def test_the_codec_of_a_dataset_is_the_model_s(tmp_path: Path, name: str) -> None:
     codec = CODECS[name]()
-    prepared(recipe_of(tmp_path, model(tmp_path, codec)), tmp_path / "data")
+    prepared(recipe_of(tmp_path, codec), tmp_path / "data")
     dataset = Dataset.open(tmp_path / "data")
     assert dataset.codec.fingerprint == codec.fingerprint
     (shard,) = dataset.train
@@ -131,8 +134,8 @@ def test_a_symbol_for_a_space_stays_text_in_an_extended_vocabulary() -> None:
 def test_a_parser_s_codec_takes_tokens_in_its_source_only(tmp_path: Path, keeps_tags: bool) -> None:
     trees = TreeTokens.of_trees(map(parse, TREEBANK), keeps_tags)
     words = Words([*{word for one in TREEBANK for word in parse(one).words()}])
-    parent = model(tmp_path, TextCodec("en", "de", words, trees, is_shared=False))
-    recipe = recipe_of(tmp_path, parent, whole_tokens=tokens_in(tmp_path, "<bt>", "(NEW"))
+    parent = TextCodec("en", "de", words, trees, is_shared=False)
+    recipe = recipe_of(tmp_path, parent, "<bt>", "(NEW")
     for name in ("train", "valid"):
         write_lines(tmp_path / f"{name}.en", [" ".join(parse(one).words()) for one in TREEBANK])
         write_lines(tmp_path / f"{name}.de", [format_tree(parse(one)) for one in TREEBANK])
@@ -162,9 +165,7 @@ def test_appended_tokens_are_one_id_each_and_the_others_keep_theirs(
     known = codec.source.piece(codec.encode_source("c")[0]).removeprefix("\u2581")
     tokens = [TAG, "NASA", "XYZ", known]
     reports: list[str] = []
-    recipe = recipe_of(
-        tmp_path, model(tmp_path, codec), whole_tokens=tokens_in(tmp_path, *tokens, TAG, "")
-    )
+    recipe = recipe_of(tmp_path, codec, *tokens, TAG, "")
     prepared(recipe, tmp_path / "data", reports.append)
     found = Dataset.open(tmp_path / "data").codec
     assert found.is_shared == codec.is_shared
@@ -188,8 +189,7 @@ def test_appended_tokens_are_one_id_each_and_the_others_keep_theirs(
 
 
 def test_validation_lines_of_a_model_of_several_languages_need_a_symbol(tmp_path: Path) -> None:
-    tokens = tokens_in(tmp_path, ">>deu<<")
-    recipe = recipe_of(tmp_path, model(tmp_path, marian()), whole_tokens=tokens)
+    recipe = recipe_of(tmp_path, marian(), ">>deu<<")
     (train,), (valid,) = recipe.corpus.train, recipe.corpus.valid
     prepared(recipe, tmp_path / "data")
     training = tiny_train_recipe(max_updates=1, dropout=0.0)
@@ -213,18 +213,15 @@ def test_validation_lines_of_a_model_of_several_languages_need_a_symbol(tmp_path
 def test_a_token_that_cannot_be_an_entry_is_named(
     tmp_path: Path, name: str, token: str, keys: str
 ) -> None:
-    recipe = recipe_of(
-        tmp_path, model(tmp_path, CODECS[name]()), whole_tokens=tokens_in(tmp_path, token)
-    )
+    recipe = recipe_of(tmp_path, CODECS[name](), token)
     with refuses(DataError, f"/tokens {keys}"):
         prepared(recipe, tmp_path / "data")
 
 
 @pytest.mark.parametrize("name", ["bpe", "unigram", "marian"])
 def test_appended_tokens_are_exported_to_marian(tmp_path: Path, name: str) -> None:
-    parent = model(tmp_path, CODECS[name]())
     tokens = [TAG, "NASA", *([">>deu<<"] if name == "marian" else [])]
-    recipe = recipe_of(tmp_path, parent, whole_tokens=tokens_in(tmp_path, *tokens))
+    recipe = recipe_of(tmp_path, CODECS[name](), *tokens)
     prepared(recipe, tmp_path / "data")
     codec = Dataset.open(tmp_path / "data").codec
     exported = marian_reading.read(
@@ -251,7 +248,7 @@ def test_another_language_is_refused_before_the_text_is_read(
     tmp_path: Path, own: tuple[str, str], wanted: tuple[str, str], keys: str
 ) -> None:
     codec = replace(tiny_codec(), source_lang=own[0], target_lang=own[1])
-    recipe = recipe_of(tmp_path, model(tmp_path, codec))
+    recipe = recipe_of(tmp_path, codec)
     recipe = changed(recipe, source_lang=wanted[0], target_lang=wanted[1])
     reports: list[str] = []
     with refuses(ConfigError, keys):
@@ -300,7 +297,7 @@ def test_more_unknown_tokens_than_5_percent_are_a_warning(unknown: int) -> None:
 
 
 def test_a_text_that_does_not_fit_is_a_warning_with_side_share_and_cause(tmp_path: Path) -> None:
-    recipe = recipe_of(tmp_path, model(tmp_path, separate()))
+    recipe = recipe_of(tmp_path, separate())
     write_lines(tmp_path / "train.en", ["\u0431\u0432"] * len(TRAIN_LINES))
     reports: list[str] = []
     prepared(recipe, tmp_path / "data", reports.append)
@@ -325,14 +322,14 @@ def test_a_text_that_does_not_fit_is_a_warning_with_side_share_and_cause(tmp_pat
 def test_a_tag_must_be_an_entry_of_an_inherited_vocabulary(
     tmp_path: Path, name: str, text: str
 ) -> None:
-    recipe = recipe_of(tmp_path, model(tmp_path, CODECS[name]()))
+    recipe = recipe_of(tmp_path, CODECS[name]())
     with refuses(ConfigError, "<new>; --whole-tokens --tag"):
         prepared(with_tag(recipe, str(tmp_path / text), "<new>"), tmp_path / "data")
 
 
 def test_a_model_gets_marks_after_its_entries(tmp_path: Path) -> None:
     codec = subwords("bpe")
-    prepared(recipe_of(tmp_path, model(tmp_path, codec), marks=3), tmp_path / "data")
+    prepared(recipe_of(tmp_path, codec, marks=3), tmp_path / "data")
     dataset = Dataset.open(tmp_path / "data")
     assert dataset.codec.num_marks == dataset.manifest["marks"] == 3
     assert dataset.codec.source.size > codec.source.size
@@ -342,4 +339,4 @@ def test_a_model_gets_marks_after_its_entries(tmp_path: Path) -> None:
 
 def test_a_vocabulary_of_words_takes_no_marks(tmp_path: Path) -> None:
     with refuses(ConfigError, "marks; --marks vocabulary.marks"):
-        prepared(recipe_of(tmp_path, model(tmp_path, tiny_codec()), marks=3), tmp_path / "data")
+        prepared(recipe_of(tmp_path, tiny_codec(), marks=3), tmp_path / "data")

@@ -13,7 +13,6 @@ from nmtkit.data.binary import Dataset, Pairs
 from nmtkit.data.sampler import (
     Position,
     Sampler,
-    Update,
     direction_pairs,
     epoch_pairs,
     epoch_tokens,
@@ -40,33 +39,20 @@ def weighted(draw: st.DrawFn) -> Corpus:
     return shards, weights
 
 
-def by_epoch(sampler: Sampler, num_epochs: int) -> list[list[Update]]:
-    """Collect the updates of the first epochs, some of which may have none."""
-    epochs: list[list[Update]] = [[] for _ in range(num_epochs)]
-    epoch = sampler_start(sampler)
-    for position, update in sampler.updates(START):
-        if epoch >= num_epochs:
-            return epochs
-        epochs[epoch].append(update)
-        epoch = position.epoch
-    raise AssertionError("updates are endless")
-
-
-def sampler_start(sampler: Sampler) -> int:
-    """Return the first epoch with a pair."""
-    return next(epoch for epoch in range(NUM_EPOCHS) if sampler.shard_order(epoch))
-
-
-def occurrences(updates: list[Update]) -> Counter[tuple[int, int]]:
-    return Counter((update.shard, int(pair)) for update in updates for pair in update.pairs)
+def occurrences(sampler: Sampler, num_shards: int, epoch: int) -> Counter[tuple[int, int]]:
+    return Counter(
+        (number, pair)
+        for number in range(num_shards)
+        for update in sampler.plan(epoch, number)
+        for pair in update.tolist()
+    )
 
 
 @given(weighted(), st.integers(12, 60), st.integers(0, 2**63))
 def test_a_pair_occurs_as_often_as_its_weight(corpus: Corpus, budget: int, seed: int) -> None:
     shards, weights = corpus
-    epochs = [
-        occurrences(updates) for updates in by_epoch(Sampler(shards, budget, seed), NUM_EPOCHS)
-    ]
+    sampler = Sampler(shards, budget, seed)
+    epochs = [occurrences(sampler, len(shards), epoch) for epoch in range(NUM_EPOCHS)]
     for number, shard in enumerate(shards):
         weight_of = np.repeat(weights, [num_pairs for num_pairs, _ in shard.weight_runs])
         for pair, weight in enumerate(weight_of.tolist()):

@@ -88,9 +88,8 @@ def test_an_error_that_follows_from_a_lost_lock_is_not_reported(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("kind", PLANTED)
-def test_only_a_plain_file_is_opened(kind: str, tmp_path: Path) -> None:
-    (tmp_path / "ours").mkdir()
-    path = tmp_path / "ours" / "file"
+def test_only_a_plain_file_is_opened(kind: str, ours: Path) -> None:
+    path = ours / "file"
     with planted(kind, path), refuses(ResourceError, "ours/file; cp mv"):
         open_plain(path, os.O_WRONLY)
 
@@ -141,26 +140,23 @@ def test_a_folder_is_removed_with_its_content_and_a_link_without(tmp_path: Path)
 
 
 @pytest.mark.parametrize("kind", ["link to a file", "second name of a file"])
-def test_a_file_is_read_behind_a_link(kind: str, tmp_path: Path) -> None:
-    (tmp_path / "ours").mkdir()
-    path = tmp_path / "ours" / "file"
+def test_a_file_is_read_behind_a_link(kind: str, ours: Path) -> None:
+    path = ours / "file"
     with planted(kind, path):
         assert read_file(path) == b"theirs\n"
 
 
 @pytest.mark.parametrize("kind", ["link to a folder", "link to a device", "pipe", "folder"])
-def test_what_is_not_a_file_is_refused_unread(kind: str, tmp_path: Path) -> None:
-    (tmp_path / "ours").mkdir()
-    path = tmp_path / "ours" / "file"
+def test_what_is_not_a_file_is_refused_unread(kind: str, ours: Path) -> None:
+    path = ours / "file"
     with planted(kind, path):
         for read in (read_file, check_is_file):
             with refuses(DamagedError, "ours/file"):
                 read(path)
 
 
-def test_a_missing_file_and_a_link_to_nothing_are_missing(tmp_path: Path) -> None:
-    (tmp_path / "ours").mkdir()
-    path = tmp_path / "ours" / "file"
+def test_a_missing_file_and_a_link_to_nothing_are_missing(ours: Path) -> None:
+    path = ours / "file"
     with pytest.raises(FileNotFoundError):
         read_file(path)
     with planted("link to nothing", path), pytest.raises(FileNotFoundError):

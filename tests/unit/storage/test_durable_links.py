@@ -11,13 +11,6 @@ from tests.folders import PLANTED, names_in, planted, read_folder, write_folder
 from tests.messages import refuses
 
 
-@pytest.fixture
-def ours(tmp_path: Path) -> Path:
-    """Return an empty folder."""
-    (tmp_path / "ours").mkdir()
-    return tmp_path / "ours"
-
-
 @pytest.mark.parametrize("kind", PLANTED)
 def test_a_file_is_never_written_through_its_hidden_name(kind: str, ours: Path) -> None:
     with planted(kind, ours / ".file.nmtkit-partial"):

@@ -282,13 +282,6 @@ def test_nothing_is_written_into_a_folder_that_was_replaced(
     assert names_in(tmp_path / "folder") == []
 
 
-@pytest.fixture
-def ours(tmp_path: Path) -> Path:
-    """Return an empty folder."""
-    (tmp_path / "ours").mkdir()
-    return tmp_path / "ours"
-
-
 @pytest.mark.parametrize("kind", PLANTED)
 @pytest.mark.parametrize("name", ["file", *UNFINISHED])
 def test_nothing_is_written_through_what_is_not_a_plain_file(

@@ -14,7 +14,7 @@ from nmtkit.text.codec import TextCodec
 from nmtkit.text.marian import MarianVocabulary
 from nmtkit.text.subword import Subword
 from tests.messages import refuses
-from tests.unit.text.word_ranges import check_word_ranges
+from tests.unit.text.test_subword import check_word_ranges, marian_of
 
 LINES = ["the cat sat on the mat", "the dog ran to the cat", "dogs and cats ran and sat"]
 ENGLISH, FRENCH = ">>eng<<", ">>fra<<"
@@ -55,8 +55,7 @@ def test_text_never_becomes_the_begin_or_end_symbol(line: str) -> None:
 
 @given(TEXT)
 def test_with_all_pieces_a_line_decodes_to_the_normalized_line(line: str) -> None:
-    pieces = [subword().piece(index) for index in range(EOS_ID + 1, subword().size)]
-    complete = MarianVocabulary(subword().data, [*SYMBOLS, *pieces], "x")
+    complete = marian_of(subword())
     assert complete.decode(complete.encode(line)) == complete.normalize(line)
     assert complete.normalize(line) == subword().normalize(line)
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.symbols import EOS_ID
-from nmtkit.text.marian import MarianVocabulary
 from nmtkit.text.marks import is_marked, mark_names
 from nmtkit.text.subword import SentencePieceVocabulary, Subword
 from nmtkit.text.vocabulary import Steps
+from tests.unit.text.test_subword import marian_of
 
 LINES = ["the cat sat on a mat. 12 \u732b\u304c\u5ea7\u308b"] * 20
 NAMES = st.sampled_from([*mark_names(2), "\u2581"])
@@ -24,16 +24,10 @@ def subword() -> Subword:
     return Subword.train(LINES, "bpe", 300, "xx")
 
 
-def marian() -> MarianVocabulary:
-    model = subword()
-    pieces = ["<unk>", "<pad>", "</s>", *(model.piece(n) for n in range(3, model.size))]
-    return MarianVocabulary(model.data, pieces, "m")
-
-
 KINDS: dict[str, Callable[[], SentencePieceVocabulary]] = {
     "sentencepiece": subword,
     "steps": lambda: subword().with_steps(Steps(unescape=True, normalize="nfc")),
-    "marian": marian,
+    "marian": lambda: marian_of(subword()),
 }
 
 

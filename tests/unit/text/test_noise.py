@@ -25,7 +25,7 @@ from nmtkit.text.subword import SentencePieceVocabulary, Subword
 from nmtkit.text.subword_file import with_pieces
 from nmtkit.text.vocabulary import NormalForm, Steps
 from nmtkit.text.words import letter_spans
-from tests.unit.text.test_subword import TEXT, corpus, model
+from tests.unit.text.test_subword import TEXT, corpus, marian_of, model
 
 WORDS = st.text(st.sampled_from(["a", "B", "\u00df", "\u0928", "\u093f", "1", "-", "\u4f60"]))
 LINES = st.lists(WORDS.filter(bool), min_size=1, max_size=12).map(" ".join)
@@ -210,9 +210,7 @@ def vocabulary() -> Subword:
 
 @cache
 def marian() -> MarianVocabulary:
-    pieces = [model("unigram").piece(index) for index in range(EOS_ID + 1, model("unigram").size)]
-    plain = MarianVocabulary(model("unigram").data, ["<unk>", "<pad>", "</s>", *pieces], "x")
-    return plain.with_tokens([">>fra<<", ">>deu<<", "Berlin"])
+    return marian_of(model("unigram")).with_tokens([">>fra<<", ">>deu<<", "Berlin"])
 
 
 def stored(one: SentencePieceVocabulary, line: str) -> list[int]:

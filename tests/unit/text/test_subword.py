@@ -2,9 +2,10 @@ import io
 import random
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sentencepiece
@@ -13,10 +14,11 @@ from hypothesis import strategies as st
 
 from nmtkit.errors import ConfigError, DamagedError, DataError
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
+from nmtkit.text.marian import MarianVocabulary
 from nmtkit.text.subword import Algorithm, Subword, SubwordRules
+from nmtkit.text.vocabulary import Vocabulary
 from nmtkit.text.words import words_of
 from tests.messages import refuses
-from tests.unit.text.word_ranges import check_word_ranges
 
 SIZE = 320
 
@@ -32,6 +34,38 @@ def corpus() -> tuple[str, ...]:
 @cache
 def model(algorithm: Algorithm = "bpe") -> Subword:
     return Subword.train(corpus(), algorithm, SIZE, "xx")
+
+
+def trained_elsewhere(lines: Iterable[str], vocab_size: int, **options: Any) -> bytes:
+    """Return a SentencePiece model as other tools train it, without byte fallback."""
+    found = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=found,
+        vocab_size=vocab_size,
+        minloglevel=2,
+        **options,
+    )
+    return found.getvalue()
+
+
+def marian_of(subword: Subword) -> MarianVocabulary:
+    """Return a vocabulary whose list has all pieces of a model."""
+    pieces = [subword.piece(index) for index in range(EOS_ID + 1, subword.size)]
+    return MarianVocabulary(subword.data, ["<unk>", "<pad>", "</s>", *pieces], "x")
+
+
+def check_word_ranges(vocabulary: Vocabulary, ids: Sequence[int]) -> None:
+    """Check that the tokens of each word spell it, and that no token has words that it does not."""
+    words, ranges = words_of(vocabulary.decode(ids)), vocabulary.word_ranges(ids)
+    assert len(ranges) == len(ids)
+    assert ranges == sorted(ranges, key=lambda own: (own.start, own.stop))
+    assert {word for own in ranges for word in own} == {*range(max(len(words), bool(ids)))}
+    for index, word in enumerate(words):
+        own = [one for one, of_token in zip(ids, ranges, strict=True) if index in of_token]
+        assert word in vocabulary.decode(own)
+    for one, own_words in zip(ids, ranges, strict=True):
+        assert len(own_words) <= max(1, len(words_of(vocabulary.decode([one]))))
 
 
 # Text that Hypothesis rarely draws: names of symbols, all kinds of spaces, NFKC's changes.
@@ -79,11 +113,7 @@ def test_a_space_symbol_that_is_frequent_in_text_gets_an_entry() -> None:
 
 
 def test_in_a_model_trained_elsewhere_the_space_symbol_stays_a_space() -> None:
-    found = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(corpus()), model_writer=found, vocab_size=60, minloglevel=2
-    )
-    elsewhere = Subword(found.getvalue(), "elsewhere")
+    elsewhere = Subword(trained_elsewhere(corpus(), 60), "elsewhere")
     assert elsewhere.encode(f"bati{SPACE_SYMBOL}no") == elsewhere.encode("bati no")
     assert elsewhere.normalize(f"{SPACE_SYMBOL}bati{SPACE_SYMBOL}no \uff3f") == "bati no _"
 
@@ -313,14 +343,7 @@ def test_a_model_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_model_with_other_special_ids_is_refused(tmp_path: Path) -> None:
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(corpus()),
-        model_prefix=str(tmp_path / "other"),
-        vocab_size=60,
-        pad_id=0,
-        unk_id=3,
-        minloglevel=2,
-    )
+    (tmp_path / "other.model").write_bytes(trained_elsewhere(corpus(), 60, pad_id=0, unk_id=3))
     with refuses(ConfigError, "other.model <unk> <s> </s> ids; SentencePiece's"):
         Subword.load(tmp_path / "other.model")
 

@@ -1,6 +1,5 @@
 """Sampled segmentations: text unchanged, a function of ids and seed, the right distribution."""
 
-import io
 import math
 import random
 import subprocess
@@ -19,6 +18,7 @@ from hypothesis import strategies as st
 from nmtkit.symbols import UNK_ID
 from nmtkit.text.subword import Algorithm, Subword, load_processor
 from nmtkit.text.subword_sampler import SAMPLED, SubwordSampler
+from tests.unit.text.test_subword import trained_elsewhere
 
 ALGORITHMS: tuple[Algorithm, ...] = ("bpe", "unigram")
 TAG = "<bt>"
@@ -173,18 +173,9 @@ def test_a_tag_keeps_its_id_and_place(algorithm: Algorithm) -> None:
 
 
 def given_model(kind: str, lines: Sequence[str], size: int = 200, **options: bool) -> Subword:
-    """Return a model as other tools train it, without byte fallback."""
-    data = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines),
-        model_writer=data,
-        model_type=kind,
-        vocab_size=size,
-        hard_vocab_limit=False,
-        minloglevel=2,
-        **options,
-    )
-    return Subword(data.getvalue(), "given")
+    """Return a model of an algorithm as other tools train it."""
+    data = trained_elsewhere(lines, size, model_type=kind, hard_vocab_limit=False, **options)
+    return Subword(data, "given")
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

@@ -1,6 +1,5 @@
 """Vocabularies with further tokens, compared with those without them."""
 
-import io
 from functools import cache
 
 import pytest
@@ -9,12 +8,17 @@ from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 
 from nmtkit.errors import DataError
-from nmtkit.symbols import EOS_ID
 from nmtkit.text.marian import MarianVocabulary
 from nmtkit.text.subword import Algorithm, Subword
 from nmtkit.text.subword_sampler import SubwordSampler
 from tests.messages import refuses
-from tests.unit.text.test_subword import SPACE_SYMBOL, TEXT, corpus
+from tests.unit.text.test_subword import (
+    SPACE_SYMBOL,
+    TEXT,
+    corpus,
+    marian_of,
+    trained_elsewhere,
+)
 
 ALGORITHMS: list[Algorithm] = ["bpe", "unigram"]
 KINDS = ["bpe", "unigram", "marian"]
@@ -31,8 +35,9 @@ TOKENS = st.lists(
 def vocabulary(kind: str) -> Subword | MarianVocabulary:
     if kind in ALGORITHMS:
         return Subword.train(corpus(), "bpe" if kind == "bpe" else "unigram", 320, "x")
-    pieces = [*map(vocabulary("unigram").piece, range(EOS_ID + 1, 320))]
-    return MarianVocabulary(vocabulary("unigram").data, ["<unk>", "<pad>", "</s>", *pieces], "x")
+    subword = vocabulary("unigram")
+    assert isinstance(subword, Subword)
+    return marian_of(subword)
 
 
 def extended(kind: str, tokens: list[str]) -> Subword | MarianVocabulary:
@@ -97,21 +102,9 @@ def test_a_token_that_cannot_be_an_entry_is_named(kind: str, token: str, keys: s
 
 def test_a_model_that_puts_no_space_before_a_line_cannot_have_tokens() -> None:
     """Without its dummy prefix, the first word of a line would not be the token."""
-    model = _trained_without_prefix()
+    model = Subword(trained_elsewhere(corpus(), 60, add_dummy_prefix=False), "x")
     with refuses(DataError, "<bt>"):
         model.with_tokens(["<bt>"])
-
-
-def _trained_without_prefix() -> Subword:
-    stream = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(corpus()),
-        model_writer=stream,
-        vocab_size=60,
-        add_dummy_prefix=False,
-        minloglevel=2,
-    )
-    return Subword(stream.getvalue(), "x")
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
