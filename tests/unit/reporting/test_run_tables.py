@@ -247,21 +247,6 @@ def test_before_the_first_validation_there_is_no_table() -> None:
     assert (section.table, section.sentences) == (None, ["none yet"])
 
 
-def test_each_metric_has_its_column_and_signature() -> None:
-    scores = [{"ter": 60.0, "bleu": 20.0}, {"ter": 50.0, "bleu": 10.0}]
-    run = run_of(
-        validations=[
-            replace(one, scores=found, signatures={"ter": "tok:tercom"})
-            for one, found in zip(validated([3.0, 2.0], [None, None]), scores, strict=True)
-        ]
-    )
-    assert validations_table(run).headers == ["update", "dev nll", "BLEU", "TER"]
-    assert texts(run) == [["100", "3.0000", "20.00", "60.00"], ["200", "2.0000", "10.00", "50.00"]]
-    best = {cell.text for row in validations_table(run).rows for cell in row if cell.is_best}
-    assert best == {"2.0000", "20.00", "50.00"}
-    assert validations([run]).sentences == ["bold: the best of a run", "TER: tok:tercom"]
-
-
 def sampled(record: ValidationRecord, *hypotheses: str, source: str = "un") -> ValidationRecord:
     texts = enumerate(hypotheses, 1)
     return replace(record, samples=[Sample(line, source, "one", text) for line, text in texts])

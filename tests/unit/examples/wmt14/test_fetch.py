@@ -144,6 +144,19 @@ def test_sides_of_different_length_are_an_error(mirror: Path, archives: Path, ou
     assert not names(out)
 
 
+def test_a_damaged_text_in_a_whole_archive_is_an_error(
+    tmp_path: Path, archives: Path, out: Path
+) -> None:
+    text = gzip.compress(b"line\n" * 1000)
+    name = "giga-fren.release2.fixed"
+    write_tar(
+        tmp_path / "training-giga-fren.tar", {f"{name}.en.gz": text, f"{name}.fr.gz": text[:-9]}
+    )
+    with refuses(FetchError, "fixed.fr.gz"):
+        fetch(("en", "fr"), ["giga-fren"], archives, out, str(tmp_path))
+    assert not names(out)
+
+
 def test_an_archive_that_the_mirror_lacks_is_an_error(
     mirror: Path, archives: Path, out: Path
 ) -> None:

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtkit.config.schema import AttentionRecipe, TranslateRecipe, Value
+from nmtkit.config.schema import AttentionRecipe, TranslateRecipe
 from nmtkit.config.toml import build
 from nmtkit.decoding.alignment import all_attention_weights
 from nmtkit.decoding.translator import Translator
@@ -176,13 +176,6 @@ def test_a_line_beyond_the_learned_positions_is_refused() -> None:
 def test_a_translation_is_refused_with_translate() -> None:
     with refuses(DataError, "in:7; --translate"):
         extractor(translate=True).extract(pair("a", "A"))
-
-
-def test_translations_obey_the_length_limits() -> None:
-    values: dict[str, Value] = {"max_length_ratio": 0.0, "max_length_offset": 2}
-    found = extractor(translate=True, **values).extract(pair("a b c d e"))
-    assert len(found.attentions[2].rows.pieces) <= 2
-    assert found.attentions[2].rows.pieces[-1] == "</s>"
 
 
 def pairs(lines: list[str], input_format: str = "text") -> list[tuple[str, str | None]]:
