@@ -10,11 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.errors import ConfigError
-from nmtkit.reporting.report import Report, figures, markdown_of, report_on, thinned, write_page
+from nmtkit.reporting.report import (
+    MAX_POINTS,
+    Report,
+    figures,
+    markdown_of,
+    report_on,
+    thinned,
+    write_page,
+)
 from nmtkit.reporting.run_tables import split_evenly
 from nmtkit.reporting.runs import Run
 from nmtkit.reporting.svg import Plot
 from nmtkit.version import __version__
+from tests.folders import names_in
 from tests.messages import refuses
 from tests.unit.reporting.builders import run_of, training, validated, validation
 
@@ -63,6 +72,17 @@ def test_an_impossible_page_path_is_refused(name: str, place: str, tmp_path: Pat
     (tmp_path / "file").touch()
     with refuses(ConfigError, tmp_path / place):
         write_page(REPORT, tmp_path / name, overwrite=False)
+
+
+def test_a_link_is_replaced_by_the_page_only_with_overwrite(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.symlink_to(tmp_path / "missing")
+    with refuses(ConfigError, "report.html; --overwrite"):
+        write_page(REPORT, path, overwrite=False)
+    assert names_in(tmp_path) == ["report.html"]
+    write_page(REPORT, path, overwrite=True)
+    assert path.read_bytes().startswith(b"<!DOCTYPE html>")
+    assert names_in(tmp_path) == ["report.html"]
 
 
 def test_a_report_depends_on_its_runs_only(tmp_path: Path) -> None:
@@ -138,9 +158,24 @@ def test_a_validation_before_the_first_record_lies_between_zero_and_it() -> None
     assert seconds == pytest.approx([0, 25])
 
 
+def test_the_title_of_a_plot_says_that_its_curves_do_not_compare() -> None:
+    first = run_of("a", validated([3.0], [20.0]))
+    other = replace(first, name="b", codec="another")
+    marked = {
+        plot.title.split(",")[0] for plot in plots([first, other]) if "not comp" in plot.title
+    }
+    assert marked == {"Training loss", "Dev nll"}
+
+
 def test_plots_without_points_are_left_out() -> None:
     infinite = replace(run_of(), training=[training(1, math.inf)])
     assert [plot.title.split(",")[0] for plot in plots([infinite])] == ["Speed", "Learning rate"]
+
+
+def test_long_curves_are_thinned() -> None:
+    run = replace(run_of(), training=[training(update) for update in range(1, 5000)])
+    sizes = [len(plot.curves[0].points) for plot in plots([run])]
+    assert max(sizes) <= MAX_POINTS == 500
 
 
 def points_of(heights: list[float]) -> list[tuple[float, float]]:

@@ -272,6 +272,12 @@ def test_samples_have_no_demands(key: str) -> None:
         answers_to(sampled, [Request("the cat", others={key: []})])
 
 
+def test_many_placeholders_are_kept() -> None:
+    line = " ".join(f"{{a{number}}}" for number in range(20))
+    (answer,) = answers_to(TRANSLATOR, [Request(line)])
+    assert_kept(line, answer)
+
+
 def test_samples_keep_markup() -> None:
     sampled = translator(ConstraintsConfig(markup="xml"), sampling=SamplingConfig(sample=True))
     for seed in range(3):

@@ -118,6 +118,14 @@ def test_the_structure_is_the_nesting_of_tags(
     assert sorted(found.nesting) == sorted(nesting)
 
 
+def test_an_element_whose_name_begins_as_that_of_a_document_is_none() -> None:
+    assert read_markup("<htmlx>a</htmlx>", "html").text == "a"
+
+
+def test_the_tags_of_a_structure_are_in_order() -> None:
+    assert structure("a <b>c<x/></b>&amp;", "xml").tags == ("<b>", "<x/>", "</b>")
+
+
 def test_the_words_of_elements_count_from_zero() -> None:
     assert marked_words("Click <b>Save <i id='1'>as</i></b>. <x/>", "xml") == [
         MarkedWords("<b>", "Save as", range(1, 3)),

@@ -55,6 +55,11 @@ def test_the_nearest_links_are_in_order_and_reach_every_word(
         assert {target for _, target in links} == set(range(num_target))
 
 
+@given(st.integers(0, 12))
+def test_the_nearest_links_of_texts_of_the_same_length_are_the_same_words(num_words: int) -> None:
+    assert nearest_links(num_words, num_words) == [(word, word) for word in range(num_words)]
+
+
 def is_apart(one: Span, other: Span) -> bool:
     return one[1] <= other[0] or other[1] <= one[0]
 
