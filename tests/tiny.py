@@ -13,6 +13,8 @@ from nmtkit.config.schema import (
     RuntimeConfig,
     SearchConfig,
     TrainRecipe,
+    Value,
+    fields_of,
     recipe_of,
     values_of,
 )
@@ -231,9 +233,22 @@ def randomize(module: Module) -> Module:
     return module.double()
 
 
-def tiny_train_recipe(max_updates: int, dropout: float) -> TrainRecipe:
-    """Return a recipe for `tiny_dataset`: two micro-batches per update, all saved and logged."""
-    return TrainRecipe(
+def with_settings(recipe: TrainRecipe, **settings: Value) -> TrainRecipe:
+    """Return a recipe with other values of some settings."""
+    assert settings.keys() <= fields_of(TrainRecipe).keys()
+    return recipe_of(TrainRecipe, {**values_of(recipe), **settings})
+
+
+def tiny_train_recipe(max_updates: int, dropout: float, **settings: Value) -> TrainRecipe:
+    """Return a recipe for `tiny_dataset`: two micro-batches per update, all saved and logged.
+
+    Args:
+        max_updates: of the run.
+        dropout: of the model.
+        settings: others that differ from those here.
+    """
+    is_validated = settings.get("validate_every") != 0
+    recipe = TrainRecipe(
         model=ModelConfig(
             encoder_layers=1,
             decoder_layers=1,
@@ -251,7 +266,8 @@ def tiny_train_recipe(max_updates: int, dropout: float) -> TrainRecipe:
         ),
         checkpoints=CheckpointConfig(save_every=1),
         validation=ValidationConfig(validate_every=4),
-        search=SearchConfig(beam=2, max_length_offset=2),
+        search=SearchConfig(beam=2, max_length_offset=2) if is_validated else SearchConfig(),
         logging=LoggingConfig(log_every=1),
         runtime=RuntimeConfig(device="cpu", threads=1),
     )
+    return with_settings(recipe, **settings)

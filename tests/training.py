@@ -3,7 +3,7 @@
 import io
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ from nmtkit.signals import StopRequest
 from nmtkit.storage.checkpoint import Resumable, newest_resumable
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.distributed import Ranks
-from nmtkit.training.run import make_train_state, make_trainer
+from nmtkit.training.run import make_train_state, make_trainer, train
 from nmtkit.training.state import Progress, RunContext
 from nmtkit.training.trainer import Trainer
 from nmtkit.training.validation import ValidationHistory
@@ -112,3 +112,14 @@ def assert_same_tensors(
     assert first.keys() == second.keys()
     for name, tensor in first.items():
         assert torch.equal(tensor, second[name]), name
+
+
+def assert_resumes(recipe: TrainRecipe, data: Path, folder: Path, updates: Iterable[int]) -> None:
+    """Check that a run ends as the same run in sessions that end after these updates.
+
+    Their folders are `whole` and `parts`.
+    """
+    train(recipe, data, folder / "whole")
+    for update in updates:
+        train(with_updates(recipe, update), data, folder / "parts")
+    assert_same_tensors(last_model(folder / "whole"), last_model(folder / "parts"))

@@ -45,16 +45,6 @@ def test_texts_are_joined_by_spaces_and_numbers_add_up() -> None:
     assert joined.tokens == ("A", "B", "</s>", "</s>", "C", "</s>")
 
 
-def test_a_part_is_aligned_and_attends_to_its_own_source() -> None:
-    first = part_of(0, "a b", "A B")
-    first.words_before = 0
-    joined = answer_of(CODEC, [first, part_of(1, "c", "C")]).translation
-    assert joined.source_tokens == ("a", "b", "</s>", "c", "</s>")
-    assert joined.token_log_probs == (-0.5,) * 5
-    assert joined.alignment == ((0, 0), (1, 1), (7, 2))
-    assert [list(row) for row in joined.attention] == torch.eye(5).tolist()
-
-
 def test_equal_translations_are_one_in_a_set_also_with_annotations() -> None:
     rows = [(array("f", [value]),) for value in (1, 1, 2)]
     assert len({Translation("a", -1.0, -1.0, ("a",), attention=row) for row in rows}) == 2

@@ -95,7 +95,7 @@ def assert_best(tables: Tables, constraint: Constraint, permits: Permits) -> Non
             assert one.score == pytest.approx(expected, abs=TOLERANCE)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_shortest_length_is_kept(seed: int) -> None:
     tables = random_tables(seed, LONGEST, VOCABULARY, end_bias=2.0)
     shortest = (4, 1, 2, 3)
@@ -103,7 +103,7 @@ def test_the_shortest_length_is_kept(seed: int) -> None:
     assert_best(tables, constraint, lambda sentence, words: len(words) + 1 >= shortest[sentence])
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_banned_token_is_never_generated(seed: int) -> None:
     tables = random_tables(seed, LONGEST, VOCABULARY)
     tables.logits[:, :, UNK_ID] += 3
@@ -121,7 +121,7 @@ def test_no_ngram_is_repeated(size: int) -> None:
     assert_best(tables, NoRepeatedNgrams(size), has_no_repeat)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_translations_begin_with_the_forced_prefix(seed: int) -> None:
     forced_prefixes = ((3, 4), (0, 0, 3), (), (4,))
     tables = random_tables(seed, LONGEST, VOCABULARY)
@@ -191,7 +191,7 @@ def has_words(sentence: int, words: tuple[int, ...]) -> bool:
     return {*MUST_OCCUR[sentence]} - {NO_TOKEN} <= {*words}
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_best_translation_with_the_words_that_must_occur_is_found(seed: int) -> None:
     tables = random_tables(seed, LONGEST, VOCABULARY)
     constraints = Constraints([MustOccur(torch.tensor(MUST_OCCUR))], torch.tensor(LONGEST))
@@ -200,8 +200,8 @@ def test_the_best_translation_with_the_words_that_must_occur_is_found(seed: int)
         assert best.ids == best_permitted(tables, sentence, has_words)
 
 
-@pytest.mark.parametrize("beam", [3, 4, 7])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("beam", [3, 7])
+@pytest.mark.parametrize("seed", range(2))
 def test_improbable_words_that_must_occur_are_found_by_a_narrow_beam(seed: int, beam: int) -> None:
     longest = (5, 5, 5, 5)
     tables = random_tables(seed, longest, VOCABULARY)

@@ -6,16 +6,21 @@ import torch
 from torch import Tensor, nn
 
 from nmtkit.config.schema import SearchConfig
-from nmtkit.config.training import AligningAttention, ModelConfig
-from nmtkit.decoding.alignment import links
-from nmtkit.decoding.forced import attention_by_ensemble, attention_of_pairs, score_pairs
+from nmtkit.config.training import AligningAttention
+from nmtkit.decoding import forced
+from nmtkit.decoding.forced import (
+    attention_by_ensemble,
+    attention_of_pairs,
+    score_pairs,
+    token_log_probs,
+)
 from nmtkit.decoding.search import beam_search
 from nmtkit.decoding.stepper import Stepper
-from nmtkit.errors import DamagedError, DataError
+from nmtkit.errors import DamagedError
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
 from nmtkit.symbols import BOS_ID, EOS_ID
-from tests.doubles import watch_embedding
+from tests.doubles import LargestTensor, watch_embedding
 from tests.messages import refuses
 from tests.tiny import tiny_codec, tiny_model
 
@@ -102,16 +107,6 @@ def test_scores_equal_those_of_a_search_for_its_hypotheses(beam: int) -> None:
         assert sum(score) == pytest.approx(hypothesis.log_prob, abs=1e-4)
 
 
-def test_probabilities_of_all_continuations_sum_to_that_of_the_prefix() -> None:
-    model = tiny_model(tiny_codec()).double()
-    source, first = [3, 4, EOS_ID], 5
-    pairs = [(source, [first, token]) for token in range(VOCABULARY)]
-    scores = score_pairs(model, pairs, 1000)
-    total = sum(math.exp(sum(score)) for score in scores)
-    (beginning,) = score_pairs(model, [(source, [first])], 1000)
-    assert total == pytest.approx(math.exp(sum(beginning)), abs=1e-12)
-
-
 @pytest.mark.parametrize("is_shifted", [False, True])
 @pytest.mark.parametrize("own_head", [None, 0, 1])
 @pytest.mark.parametrize("layer", [0, 1])
@@ -152,33 +147,6 @@ def test_a_head_that_sees_the_target_reads_the_words_after_a_token() -> None:
         assert not torch.equal(one[2], two[2])
 
 
-def test_a_model_that_looks_at_its_own_position_aligns_along_the_diagonal() -> None:
-    # Embeddings are 0 and so is every layer but one, so that a token is its position alone; the
-    # aligning layer attends to where the source's positions are most like its own.
-    config = ModelConfig(
-        encoder_layers=1, decoder_layers=3, model_size=32, feed_forward_size=8, heads=1, norm="pre"
-    )
-    torch.manual_seed(1)
-    model = Transformer(config, VOCABULARY, VOCABULARY, is_shared=True).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.zero_()
-        for name, parameter in model.named_parameters():
-            if name.endswith("norm.weight"):
-                parameter.fill_(1.0)
-        attention = model.decoder[1].memory_attention
-        attention.query.weight.copy_(10 * torch.eye(32))
-        attention.key_value.weight[:32].copy_(torch.eye(32))
-    generator = random.Random(2)
-    read, pairs = AligningAttention(1, head=None, is_shifted=False), []
-    for _ in range(10):
-        source = random_ids(generator, 9)
-        pairs.append((source, [*generator.sample(source[:-1], len(source) - 1), EOS_ID]))
-    (weights,) = attention_of_pairs(model, pairs, [read])
-    for (source, _), found in zip(pairs, weights, strict=True):
-        assert links(found, 0) == [(place, place) for place in range(len(source) - 1)]
-
-
 def test_a_model_whose_logits_are_not_numbers_is_damaged() -> None:
     model = tiny_model(tiny_codec())
     model.output_weight.data[7, 0] = math.nan
@@ -186,23 +154,51 @@ def test_a_model_whose_logits_are_not_numbers_is_damaged() -> None:
         score_pairs(model, random_pairs(2), 100)
 
 
-def test_sequences_beyond_learned_positions_are_refused() -> None:
-    config = ModelConfig(
-        encoder_layers=1, decoder_layers=1, model_size=16, feed_forward_size=8, heads=2,
-        positions="learned", max_positions=4,
-    )  # fmt: skip
-    model = Transformer(config, VOCABULARY, VOCABULARY, is_shared=True).eval()
-    four, five = [5, 6, 7, EOS_ID], [5, 6, 7, 8, EOS_ID]
-    assert len(score_pairs(model, [(four, four)], 100)) == 1
-    for pair in ((five, four), (four, five)):
-        with refuses(DataError, "5 4; --max-positions"):
-            score_pairs(model, [pair], 100)
-
-
-def test_no_pairs_have_no_scores() -> None:
-    assert score_pairs(tiny_model(tiny_codec()), [], 100) == []
-
-
 def test_a_model_in_training_mode_is_refused() -> None:
     with pytest.raises(AssertionError, match="evaluation mode"):
         score_pairs(tiny_model(tiny_codec()).train(), random_pairs(1), 100)
+
+
+# ---------------------------------------------------------------------- a chunk of tokens at a time
+
+
+NUM_TOKENS, CHUNK = 23, 5
+
+
+def model() -> Transformer:
+    return tiny_model(tiny_codec())
+
+
+@pytest.mark.parametrize("chunk", [1, CHUNK, NUM_TOKENS, 100])
+def test_log_probs_equal_those_of_the_whole_softmax(
+    chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forced, "chunk_size", lambda *_: chunk)
+    own = model().double()
+    num_entries, model_size = own.output_weight.shape
+    hidden = torch.randn(NUM_TOKENS, model_size, dtype=torch.float64)
+    targets = torch.randint(num_entries, (NUM_TOKENS,))
+    expected = -torch.nn.functional.cross_entropy(own.logits(hidden), targets, reduction="none")
+    actual = token_log_probs(own, hidden, targets)
+    torch.testing.assert_close(actual, expected, rtol=0.0, atol=1e-12)
+
+
+def test_log_probs_of_low_precision_are_summed_in_float32() -> None:
+    own = model().bfloat16()
+    hidden = torch.randn(NUM_TOKENS, own.output_weight.shape[1]).bfloat16()
+    targets = torch.zeros(NUM_TOKENS, dtype=torch.int64)
+    actual = token_log_probs(own, hidden, targets)
+    expected = own.logits(hidden).float().log_softmax(-1)[:, 0]
+    assert actual.dtype == torch.float32
+    torch.testing.assert_close(actual, expected, rtol=0.0, atol=1e-6)
+
+
+def test_logits_of_all_tokens_never_exist_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forced, "chunk_size", lambda *_: CHUNK)
+    own = model()
+    num_entries, model_size = own.output_weight.shape
+    hidden = torch.randn(NUM_TOKENS, model_size)
+    targets = torch.zeros(NUM_TOKENS, dtype=torch.int64)
+    with LargestTensor() as watch:  # type: ignore[no-untyped-call]
+        token_log_probs(own, hidden, targets)
+    assert watch.num_elements == max(CHUNK * num_entries, num_entries * model_size)

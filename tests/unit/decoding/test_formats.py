@@ -17,7 +17,6 @@ from nmtkit.decoding.formats import (
     InputFormat,
     answered,
     make_writer,
-    pharaoh,
     read_requests,
 )
 from nmtkit.errors import ConfigError, DataError
@@ -116,11 +115,8 @@ def written(number: int = 0, **settings: object) -> list[str]:
     return make_writer(OutputConfig(**settings))(ANSWER, number)  # type: ignore[arg-type]
 
 
-def test_text_is_the_best_translation_alone() -> None:
+def test_text_is_the_best_translation_with_scores_and_alignments_in_columns() -> None:
     assert written() == ["ein er"]
-
-
-def test_text_has_scores_and_alignments_in_columns() -> None:
     assert written(scores=True) == ["ein er\t-0.700000"]
     assert written(alignments=True) == ["ein er\t0-0 2-1"]
     assert written(scores=True, alignments=True) == ["ein er\t-0.700000\t0-0 2-1"]
@@ -177,13 +173,6 @@ def test_keys_of_the_answer_replace_other_keys() -> None:
     (line,) = make_writer(OutputConfig(output_format="json"))(Answer(request, BEST), 0)
     values = json.loads(line)
     assert (values["translation"], values["score"], values["id"]) == ("ein er", -0.7, 1)
-
-
-def test_a_source_is_written_unchanged() -> None:
-    line = json.dumps({"source": "two\nlines\tand a tab"})
-    (request,) = requests(line)
-    (out,) = make_writer(OutputConfig(output_format="json"))(Answer(request, BEST), 0)
-    assert json.loads(out)["source"] == "two\nlines\tand a tab"
 
 
 def test_tabs_of_a_translation_are_no_columns() -> None:
@@ -248,8 +237,3 @@ def test_a_format_is_an_entry_of_its_table(monkeypatch: pytest.MonkeyPatch) -> N
     found = [one.source for one in requests("a", "b", input_format="loud")]
     assert found == ["x:1: a", "x:2: b"]
     assert written(7, output_format="loud") == ["7 EIN ER"]
-
-
-def test_links_are_written_source_first() -> None:
-    assert pharaoh([(0, 0), (2, 1), (11, 2)]) == "0-0 2-1 11-2"
-    assert pharaoh([]) == ""

@@ -11,7 +11,6 @@ import torch
 from nmtkit.config.schema import (
     RuntimeConfig,
     ScoringConfig,
-    TrainRecipe,
     TranslateRecipe,
 )
 from nmtkit.config.translation import OutputConfig, TranslationConfig
@@ -22,10 +21,9 @@ from nmtkit.decoding.loading import load_scorer, load_translator
 from nmtkit.decoding.scorer import line_names
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.model.transformer import Transformer
-from nmtkit.storage.model_folder import write_model
 from tests.integers import needs_integers
 from tests.messages import refuses
-from tests.tiny import TRAIN_LINES, never_warn, tiny_codec, tiny_model
+from tests.tiny import TRAIN_LINES, never_warn, tiny_codec, write_tiny_model
 from tests.translating import answers_to
 
 CPU = RuntimeConfig(device="cpu")
@@ -33,11 +31,7 @@ CPU = RuntimeConfig(device="cpu")
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    codec = tiny_codec()
-    made = tiny_model(codec)
-    recipe = TrainRecipe(model=made.config)
-    write_model(tmp_path / "model", made.state_dict(), recipe, codec, {}, overwrite=False)
-    return tmp_path / "model"
+    return write_tiny_model(tmp_path / "model")
 
 
 def largest_difference(scores: list[float], others: list[float]) -> float:
@@ -107,17 +101,15 @@ print(kibibytes("VmHWM:") - before, kibibytes("VmRSS:") - before)
 """
 
 
+@pytest.mark.thorough
 @needs_integers
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_model_of_integers_is_once_in_memory_as_floats_and_only_while_it_loads(
     tmp_path: Path,
 ) -> None:
-    codec = tiny_codec()
-    made = tiny_model(codec, model_size=512, feed_forward_size=8192)
-    recipe = TrainRecipe(model=made.config)
-    write_model(tmp_path / "big", made.state_dict(), recipe, codec, {}, overwrite=False)
-    size = sum(one.numel() * 4 for one in made.parameters()) // 2**10
-    arguments = [sys.executable, "-c", MEMORY, str(tmp_path / "big")]
+    big = write_tiny_model(tmp_path / "big", model_size=512, feed_forward_size=8192)
+    size = (big / "model.safetensors").stat().st_size // 2**10
+    arguments = [sys.executable, "-c", MEMORY, str(big)]
     done = subprocess.run(arguments, capture_output=True, check=True, text=True)
     most, remaining = map(int, done.stdout.split())
     assert most < 1.4 * size

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmtkit.config.schema import SearchConfig, TrainRecipe, TranslateRecipe
+from nmtkit.config.schema import SearchConfig, TranslateRecipe
 from nmtkit.config.translation import TranslationConfig
 from nmtkit.decoding.answers import Answer, Request, Translation
 from nmtkit.decoding.quality import (
@@ -24,9 +24,8 @@ from nmtkit.decoding.quality import (
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.storage.manifest import seal
 from nmtkit.storage.model_description import CALIBRATION, hashes_of
-from nmtkit.storage.model_folder import write_model
 from tests.messages import refuses
-from tests.tiny import tiny_codec, tiny_model
+from tests.tiny import write_tiny_model
 
 RECIPE = TranslateRecipe()
 KNOWN = Regression([0.1, -1.0], [0.9, 1.0], [10.0, 50.0, 5.0], [2.0, 20.0, 0.0])
@@ -35,10 +34,7 @@ KNOWN = Regression([0.1, -1.0], [0.9, 1.0], [10.0, 50.0, 5.0], [2.0, 20.0, 0.0])
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Return a model with a calibration."""
-    made = tiny_model(tiny_codec())
-    recipe = TrainRecipe(model=made.config)
-    folder = tmp_path / "model"
-    write_model(folder, made.state_dict(), recipe, tiny_codec(), {}, overwrite=False)
+    folder = write_tiny_model(tmp_path / "model")
     calibration_of(folder).save(folder)
     return folder
 

@@ -34,7 +34,7 @@ from tests.unit.decoding.tables import (
 )
 
 NEUTRAL = SearchConfig(length_penalty=0.6)
-MANY = 20_000
+MANY = 10_000
 
 
 def draw(
@@ -94,12 +94,20 @@ def test_top_k_draws_among_the_likeliest(top_k: int) -> None:
     assert chi_square(counts, expected / expected.sum()) < QUANTILES[top_k - 1]
 
 
-def test_top_p_draws_among_the_fewest_that_have_the_probability() -> None:
+KNOWN = {0: 0.5, 3: 0.25, 4: 0.15, 5: 0.1}
+"""The probabilities of the first token in `known_tables`."""
+
+
+def known_tables() -> Tables:
     tables = Tables(torch.full((1, 7, 6), -50.0), (2,))
-    wanted = {0: 0.5, 3: 0.25, 4: 0.15, 5: 0.1}
-    for token, prob in wanted.items():
+    for token, prob in KNOWN.items():
         tables.logits[0, 0, token] = math.log(prob)
-    for top_p, tokens in ((0.4, {0}), (0.6, {0, 3}), (0.8, {0, 3, 4}), (0.999, set(wanted))):
+    return tables
+
+
+def test_top_p_draws_among_the_fewest_that_have_the_probability() -> None:
+    tables = known_tables()
+    for top_p, tokens in ((0.4, {0}), (0.6, {0, 3}), (0.8, {0, 3, 4}), (0.999, {*KNOWN})):
         counts = first_tokens(tables, SamplingConfig(sample=True, top_p=top_p))
         assert set(counts) == tokens
     counts = first_tokens(tables, SamplingConfig(sample=True, top_p=0.6))
@@ -108,11 +116,8 @@ def test_top_p_draws_among_the_fewest_that_have_the_probability() -> None:
 
 
 def test_the_epsilon_cutoff_drops_tokens_below_it_except_the_likeliest() -> None:
-    tables = Tables(torch.full((1, 7, 6), -50.0), (2,))
-    wanted = {0: 0.5, 3: 0.25, 4: 0.15, 5: 0.1}
-    for token, prob in wanted.items():
-        tables.logits[0, 0, token] = math.log(prob)
-    for epsilon, tokens in ((0.05, set(wanted)), (0.12, {0, 3, 4}), (0.2, {0, 3}), (0.9, {0})):
+    tables = known_tables()
+    for epsilon, tokens in ((0.05, {*KNOWN}), (0.12, {0, 3, 4}), (0.2, {0, 3}), (0.9, {0})):
         counts = first_tokens(tables, SamplingConfig(sample=True, epsilon_cutoff=epsilon))
         assert set(counts) == tokens
     counts = first_tokens(tables, SamplingConfig(sample=True, epsilon_cutoff=0.2))

@@ -4,13 +4,10 @@ from dataclasses import replace
 import pytest
 
 from nmtkit.config.schema import ScoringConfig
-from nmtkit.config.training import ModelConfig
 from nmtkit.decoding.answers import ScoredLine
 from nmtkit.decoding.forced import score_pairs
 from nmtkit.decoding.scorer import Scorer, Totals, line_names
 from nmtkit.errors import DataError
-from nmtkit.model.transformer import Transformer
-from nmtkit.text.lines import numbered_chunks
 from nmtkit.text.subword import Subword
 from tests.messages import refuses
 from tests.tiny import TRAIN_LINES, WORDS, never_warn, tiny_codec, tiny_model
@@ -36,7 +33,8 @@ def score(pairs: list[tuple[str, str]]) -> list[ScoredLine]:
 def test_each_pair_has_the_score_of_its_ids_in_its_place() -> None:
     codec = tiny_codec()
     model = tiny_model(codec)
-    for (source, target), line in list(zip(PAIRS, score(PAIRS), strict=True))[::3]:
+    lines = tiny_scorer(ScoringConfig(max_tokens=30)).score(PAIRS, line_names(1))
+    for (source, target), line in list(zip(PAIRS, lines, strict=True))[::3]:
         if source or target:
             pair = codec.encode_source(source), codec.encode_target(target)
             (expected,) = score_pairs(model, [pair], 1)
@@ -51,16 +49,6 @@ def test_a_pair_of_blank_lines_is_not_scored() -> None:
     assert lines[1].tokens == ("</s>",)
     assert lines[2].tokens == ("A", "</s>")
     assert all(line.log_prob < 0 for line in lines[1:3])
-
-
-def test_chunks_and_batches_change_no_score() -> None:
-    expected = score(PAIRS)
-    scorer = tiny_scorer(ScoringConfig(max_tokens=30))
-    chunks = numbered_chunks(PAIRS, 9)
-    actual = [line for number, chunk in chunks for line in scorer.score(chunk, line_names(number))]
-    for one, other in zip(actual, expected, strict=True):
-        assert one.tokens == other.tokens
-        assert one.token_log_probs == pytest.approx(other.token_log_probs, abs=1e-5)
 
 
 def test_every_pair_and_token_is_in_one_batch() -> None:
@@ -111,15 +99,7 @@ def test_pairs_with_names_have_the_same_scores_and_names_in_errors() -> None:
 @pytest.mark.parametrize("positions", [(3,), (3, 5), (5, 3)])
 def test_the_fewest_learned_positions_limit_both_sides(positions: tuple[int, ...]) -> None:
     codec = tiny_codec()
-    configs = [
-        ModelConfig(
-            encoder_layers=1, decoder_layers=1, model_size=16, feed_forward_size=32, heads=2,
-            positions="learned", max_positions=count,
-        )
-        for count in positions
-    ]  # fmt: skip
-    sizes = codec.source.size, codec.target.size, codec.is_shared
-    models = [Transformer(config, *sizes).eval() for config in configs]
+    models = [tiny_model(codec, positions="learned", max_positions=count) for count in positions]
     under_test = Scorer(models, codec, ScoringConfig(), never_warn)
     assert len(under_test.score([("a b", "A B")], line_names(1))) == 1
     with refuses(DataError, "line 7 4 3"):
@@ -136,17 +116,8 @@ def test_totals_are_sums_and_perplexities_follow_from_them() -> None:
     assert totals.word_perplexity == pytest.approx(math.exp(4 / 3))
 
 
-def test_where_tokens_are_words_both_perplexities_are_one() -> None:
-    totals = Totals()
-    totals.add(score(PAIRS))
-    assert totals.word_perplexity == totals.perplexity > 1
-
-
-def test_a_line_has_the_perplexity_of_its_tokens() -> None:
+def test_a_line_has_the_perplexity_of_its_tokens_and_no_tokens_have_1() -> None:
     line = ScoredLine(("A", "x", "</s>"), (-1.0, -2.0, -0.6), 2)
     assert line.perplexity == pytest.approx(math.exp(1.2))
-
-
-def test_no_lines_have_perplexity_1() -> None:
     assert (Totals().perplexity, Totals().word_perplexity) == (1.0, 1.0)
     assert ScoredLine((), (), 0).perplexity == 1.0

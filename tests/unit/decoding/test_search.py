@@ -2,20 +2,18 @@
 
 import pytest
 import torch
-from torch import Tensor
 
 from nmtkit.config.schema import SearchConfig, TranslateRecipe, fields_of
 from nmtkit.decoding.search import (
     GROUP_SIZE,
     LENGTH_PENALTIES,
-    PREFIX_BLOCK,
     STOP_RULES,
     beam_search,
     length_penalty,
     row_topk,
 )
 from nmtkit.errors import DamagedError
-from nmtkit.symbols import BOS_ID, EOS_ID
+from nmtkit.symbols import EOS_ID
 from tests.messages import refuses
 from tests.unit.decoding.tables import (
     Chain,
@@ -38,7 +36,7 @@ MIXED_LENGTHS = (3, 1, 5, 2, 5, 4, 1, 3, 5, 2)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_beam_as_wide_as_the_language_finds_the_best_of_all_translations(
     seed: int, alpha: float
 ) -> None:
@@ -48,7 +46,7 @@ def test_a_beam_as_wide_as_the_language_finds_the_best_of_all_translations(
         assert hypotheses[0].ids == best_of_all(tables, sentence, alpha)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(5))
 def test_width_one_is_greedy(seed: int) -> None:
     tables = random_tables(seed, MIXED_LENGTHS, vocabulary=4, end_bias=-1.0)
     found = search_tables(tables, beam=1, length_penalty=0.6)
@@ -56,8 +54,8 @@ def test_width_one_is_greedy(seed: int) -> None:
         assert [h.ids for h in hypotheses] == [greedy(tables, sentence)]
 
 
-@pytest.mark.parametrize("beam", [1, 2, 3, 4])
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
+@pytest.mark.parametrize("beam", [1, 2, 4])
+@pytest.mark.parametrize("alpha", [0.0, 1.5])
 @pytest.mark.parametrize("end_bias", [-2.0, 0.0, 2.0])
 def test_the_first_hypothesis_is_that_of_a_plain_search(
     beam: int, alpha: float, end_bias: float
@@ -70,9 +68,9 @@ def test_the_first_hypothesis_is_that_of_a_plain_search(
         assert hypotheses[0].score == pytest.approx(score, abs=TOLERANCE)
 
 
-@pytest.mark.parametrize("beam", [2, 3, 4])
+@pytest.mark.parametrize("beam", [2, 4])
 @pytest.mark.parametrize("n_best", [1, 2])
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5, 4.0])
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 4.0])
 @pytest.mark.parametrize("end_bias", [-1.0, 1.0])
 def test_a_proved_search_has_the_result_of_one_that_never_stops(
     beam: int, n_best: int, alpha: float, end_bias: float
@@ -84,36 +82,10 @@ def test_a_proved_search_has_the_result_of_one_that_never_stops(
         assert [h.ids for h in hypotheses] == [ids for _, ids in expected]
 
 
-def test_a_proved_search_finds_better_translations_and_takes_longer() -> None:
-    tables = random_tables(1, (6,) * 100, vocabulary=4, end_bias=1.0)
-    best, steps = {}, {}
-    for stop_when in STOP_RULES:
-        state = TableState(tables)
-        config = SearchConfig(beam=2, length_penalty=2.0, stop_when=stop_when)
-        found = beam_search(table_step, state, torch.tensor(tables.max_lengths), config)
-        best[stop_when] = [hypotheses[0].score for hypotheses in found]
-        steps[stop_when] = sum(state.num_sentences_of_steps)
-    pairs = [*zip(best["finished"], best["proved"], strict=True)]
-    assert all(proved >= finished for finished, proved in pairs)
-    assert any(proved > finished for finished, proved in pairs)
-    assert steps["proved"] > steps["finished"]
-
-
 def test_greedy_search_ends_with_the_first_end_symbol_whatever_stops_others() -> None:
     tables = random_tables(1, MIXED_LENGTHS, vocabulary=4, end_bias=1.0)
     proved = search_tables(tables, beam=1, length_penalty=2.0, stop_when="proved")
     assert proved == search_tables(tables, beam=1, length_penalty=2.0)
-
-
-def test_the_setting_names_exactly_the_existing_rules() -> None:
-    assert fields_of(TranslateRecipe)["stop_when"].choices == tuple(STOP_RULES)
-
-
-def test_early_stopping_never_changes_the_first_hypothesis_on_300_tables() -> None:
-    tables = random_tables(300, (4, 5, 3) * 100, vocabulary=4, end_bias=0.5)
-    found = search_tables(tables, beam=3, length_penalty=0.6, n_best=1)
-    expected = [search_in_lists(tables, s, 3, 0.6)[0][1] for s in range(300)]
-    assert [hypotheses[0].ids for hypotheses in found] == expected
 
 
 def test_early_stopping_saves_steps() -> None:
@@ -131,16 +103,6 @@ def test_the_n_best_are_those_of_a_search_without_early_stopping(beam: int, n_be
         assert [h.ids for h in hypotheses] == [ids for _, ids in expected]
 
 
-@pytest.mark.parametrize("beam", [1, 2, 5, 50])
-def test_hypotheses_are_distinct_sorted_and_at_most_as_many_as_the_beam_is_wide(beam: int) -> None:
-    tables = random_tables(3, MIXED_LENGTHS, vocabulary=5)
-    for hypotheses in search_tables(tables, beam, 0.6):
-        assert 1 <= len(hypotheses) <= beam
-        assert len({h.ids for h in hypotheses}) == len(hypotheses)
-        scores = [h.score for h in hypotheses]
-        assert scores == sorted(scores, reverse=True)
-
-
 @pytest.mark.parametrize("beam", [1, 3, 50])
 @pytest.mark.parametrize("alpha", [0.0, 0.6])
 def test_scores_and_log_probs_are_those_of_the_table(beam: int, alpha: float) -> None:
@@ -153,34 +115,6 @@ def test_scores_and_log_probs_are_those_of_the_table(beam: int, alpha: float) ->
             assert h.log_prob == pytest.approx(log_prob, abs=TOLERANCE)
 
 
-@pytest.mark.parametrize("beam", [1, 4, 50])
-def test_a_hypothesis_ends_with_its_only_end_symbol_and_fits_its_sentence(beam: int) -> None:
-    tables = random_tables(5, MIXED_LENGTHS, vocabulary=5, end_bias=-3.0)
-    for longest, hypotheses in zip(MIXED_LENGTHS, search_tables(tables, beam, 0.6), strict=True):
-        for h in hypotheses:
-            assert h.ids[-1] == EOS_ID
-            assert EOS_ID not in h.ids[:-1]
-            assert len(h.ids) <= longest
-
-
-def test_the_begin_symbol_is_never_generated_yet_keeps_its_probability() -> None:
-    tables = random_tables(6, (3,), vocabulary=4)
-    tables.logits[:, :, BOS_ID] = 5.0
-    (hypotheses,) = search_tables(tables, 20, 0.0)
-    assert all(BOS_ID not in h.ids for h in hypotheses)
-    assert hypotheses[0].log_prob == pytest.approx(
-        score_of(tables, 0, hypotheses[0].ids, 0.0), abs=TOLERANCE
-    )
-
-
-@pytest.mark.parametrize("vocabulary", [3, 4])
-def test_a_beam_may_be_wider_than_the_vocabulary_and_than_all_translations(vocabulary: int) -> None:
-    tables = random_tables(8, (3, 2, 1), vocabulary)
-    for sentence, hypotheses in enumerate(search_tables(tables, 50, 0.6)):
-        assert hypotheses[0].ids == best_of_all(tables, sentence, 0.6)
-        assert all(set(h.ids) <= set(range(vocabulary)) for h in hypotheses)
-
-
 @pytest.mark.parametrize("beam", [1, 3])
 def test_a_sentence_alone_has_the_hypotheses_that_it_has_in_any_batch(beam: int) -> None:
     tables = random_tables(12, MIXED_LENGTHS, vocabulary=4)
@@ -191,7 +125,7 @@ def test_a_sentence_alone_has_the_hypotheses_that_it_has_in_any_batch(beam: int)
 
 
 @pytest.mark.parametrize("pruning_fraction", [0.001, 1.0])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(3))
 def test_results_do_not_depend_on_when_done_sentences_are_removed(
     seed: int, pruning_fraction: float
 ) -> None:
@@ -224,21 +158,6 @@ def test_of_equal_scores_the_one_that_finished_first_is_the_better() -> None:
     tables.logits[0, 1] = torch.tensor([-200.0, -200.0, 0.0, -200.0])
     (hypotheses,) = search_tables(tables, 4, 0.0)
     assert hypotheses[0].ids == (EOS_ID,)
-
-
-def count_upwards(tokens: Tensor, _: Chain) -> Tensor:
-    """Logits that favour the next id by far, and never the end symbol."""
-    logits = torch.nn.functional.one_hot(tokens.clamp(min=EOS_ID) + 1, 500).float() * 100
-    logits[..., EOS_ID] = -100
-    return logits
-
-
-@pytest.mark.parametrize("beam", [1, 4])
-def test_translations_may_be_longer_than_a_block_of_prefix_storage(beam: int) -> None:
-    longest = 2 * PREFIX_BLOCK + 5
-    config = SearchConfig(beam=beam, length_penalty=0.6)
-    ((best, *_),) = beam_search(count_upwards, Chain(), torch.tensor([longest]), config)
-    assert best.ids == (*range(EOS_ID + 1, EOS_ID + longest), EOS_ID)
 
 
 @pytest.mark.parametrize("beam", [1, 4])
@@ -294,9 +213,10 @@ def test_row_topk_equals_sorting(size: int, count: int) -> None:
     assert all(len(set(row)) == count for row in indices.tolist())
 
 
-def test_the_setting_names_exactly_the_existing_length_penalties() -> None:
-    setting = fields_of(TranslateRecipe)["length_penalty_form"]
-    assert setting.choices == tuple(LENGTH_PENALTIES)
+def test_settings_name_exactly_the_existing_stop_rules_and_length_penalties() -> None:
+    fields = fields_of(TranslateRecipe)
+    assert fields["stop_when"].choices == tuple(STOP_RULES)
+    assert fields["length_penalty_form"].choices == tuple(LENGTH_PENALTIES)
 
 
 @pytest.mark.parametrize("form", LENGTH_PENALTIES)

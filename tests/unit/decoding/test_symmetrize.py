@@ -2,13 +2,11 @@
 
 from itertools import pairwise, product
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtkit.config.translation import SYMMETRIZATIONS as NAMES
 from nmtkit.decoding.symmetrize import SYMMETRIZATIONS
-from nmtkit.text.links import in_order
 
 SIZE = 5
 POINTS = [*product(range(SIZE), repeat=2)]
@@ -71,24 +69,5 @@ def test_each_way_has_the_links_of_the_one_before(forward: Alignment, reverse: A
     assert all(one <= other for one, other in pairwise(found))
 
 
-@given(ANY)
-def test_directions_that_agree_are_left_unchanged(links: Alignment) -> None:
-    assert all(symmetrize(links, links) == links for symmetrize in SYMMETRIZATIONS.values())
-
-
 def test_every_way_is_a_setting() -> None:
     assert tuple(SYMMETRIZATIONS) == NAMES
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("intersection", [(0, 0)]),
-        ("grow-diag", [(0, 0), (1, 1)]),
-        ("grow-diag-final-and", [(0, 0), (1, 1), (3, 3)]),
-        ("union", [(0, 0), (3, 0), (1, 1), (3, 3)]),
-    ],
-)
-def test_an_example(name: str, expected: list[tuple[int, int]]) -> None:
-    forward, reverse = {(0, 0), (1, 1), (3, 3)}, {(0, 0), (3, 0)}
-    assert in_order(SYMMETRIZATIONS[name](forward, reverse)) == expected

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from nmtkit.config.schema import SearchConfig, TranslateRecipe
-from nmtkit.config.training import ModelConfig
 from nmtkit.config.translation import (
     ConstraintsConfig,
     OutputConfig,
@@ -17,7 +16,6 @@ from nmtkit.decoding.answers import Answer, Request
 from nmtkit.decoding.long_lines import split_text
 from nmtkit.decoding.translator import Translator
 from nmtkit.errors import DataError
-from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
 from nmtkit.symbols import BOS_ID
 from nmtkit.text.closed_words import Words
@@ -72,11 +70,9 @@ def test_each_line_has_its_own_translation_in_its_place() -> None:
 @pytest.mark.parametrize(
     "config",
     [
-        TranslationConfig(batch_size=1),
         TranslationConfig(batch_size=7),
         TranslationConfig(max_tokens=1),
         TranslationConfig(max_tokens=30),
-        TranslationConfig(chunk_lines=1),
         TranslationConfig(chunk_lines=9, batch_size=4),
     ],
 )
@@ -92,27 +88,6 @@ def test_blank_lines_are_answered_by_blank_lines() -> None:
     ]  # fmt: skip
 
 
-def test_empty_lines_need_no_codec() -> None:
-    class Refusing(Words):
-        def encode(self, line: str) -> list[int]:
-            raise AssertionError(f"encoded {line!r}")
-
-    refusing = Refusing(WORDS)
-    codec = replace(tiny_codec(), source=refusing, target=refusing)
-    under_test = Translator([tiny_model(codec)], codec, recipe_of(TranslationConfig()), pytest.fail)
-    assert list(translations(under_test, [""] * 9000)) == [""] * 9000
-
-
-def test_no_lines_give_no_lines() -> None:
-    assert translate([], TranslationConfig()) == []
-
-
-def test_equal_lines_have_equal_translations_wherever_they_stand() -> None:
-    lines = [*LINES, LINES[5], LINES[60]]
-    answers = translate(lines, TranslationConfig(chunk_lines=17, batch_size=5))
-    assert answers[-2:] == [answers[5], answers[60]]
-
-
 def test_nothing_is_read_beyond_a_chunk() -> None:
     num_read = 0
 
@@ -126,12 +101,6 @@ def test_nothing_is_read_beyond_a_chunk() -> None:
     for num_answered in range(1, 13):
         next(answers)
         assert num_read == (num_answered + 4) // 5 * 5
-
-
-def test_chunks_have_the_given_length_except_the_last() -> None:
-    batches: list[tuple[int, ...]] = []
-    translate(["a"] * 10, TranslationConfig(chunk_lines=4), batches)
-    assert [len(batch) for batch in batches] == [4, 4, 2]
 
 
 def test_the_result_of_each_batch_has_its_lines_and_the_answers_that_are_final() -> None:
@@ -159,12 +128,6 @@ def test_batches_hold_similar_lengths_longest_first_within_both_limits() -> None
     assert batches == [(13,), (2,)]
 
 
-def test_a_translation_has_at_most_the_extra_tokens_more_than_its_source() -> None:
-    answers = translate(LINES, TranslationConfig())
-    extra = [len(a.split()) - len(b.split()) for a, b in zip(answers, LINES, strict=True)]
-    assert max(extra) == SEARCH.max_length_offset
-
-
 def test_a_long_line_is_translated_in_parts_that_are_joined() -> None:
     config = TranslationConfig(max_source_length=6)
     parts = split_text(LONG, lambda text: len(text.split()) < 6)
@@ -175,32 +138,15 @@ def test_a_long_line_is_translated_in_parts_that_are_joined() -> None:
     assert [whole[0], whole[2]] == translate(["a", "b"], config)
 
 
-def test_parts_without_a_translation_leave_no_spaces() -> None:
-    config = TranslationConfig(max_source_length=3)
-    answers = translate(["f f", "a b", "f f", "c d"], config)
-    assert [bool(answer) for answer in answers] == [False, True, False, True]
-    assert translate(["f f a b f f c d"], config) == [f"{answers[1]} {answers[3]}"]
-
-
-def test_one_long_line_is_warned_of_once_by_its_number() -> None:
-    warnings: list[str] = []
-    under_test = translator(TranslationConfig(max_source_length=12), warnings)
-    list(translations(under_test, ["a", "b", "c", LONG], chunk_lines=2))
-    assert warnings == [
-        "line 4: 13 tokens, more than 12 [--max-source-length]; "
-        "it is translated in parts [--on-too-long split]"
-    ]
-
-
 def test_each_run_warns_of_its_first_long_line_and_counts_the_others() -> None:
     warnings: list[str] = []
     config = TranslationConfig(max_source_length=5, on_too_long="truncate")
     under_test = translator(config, warnings)
     for _ in range(2):
         warnings.clear()
-        list(translations(under_test, ["a", LONG, LONG, "b", LONG], chunk_lines=2))
+        list(translations(under_test, ["a", "b", LONG, LONG, "b", LONG], chunk_lines=2))
         assert warnings == [
-            "line 2: 13 tokens, more than 5 [--max-source-length]; "
+            "line 3: 13 tokens, more than 5 [--max-source-length]; "
             "its end is not translated [--on-too-long truncate]",
             "and 2 more lines were too long and treated in the same way",
         ]
@@ -220,11 +166,7 @@ def test_a_long_line_can_be_an_error() -> None:
 
 def test_learned_positions_limit_source_and_translation() -> None:
     codec = tiny_codec()
-    config = ModelConfig(
-        encoder_layers=1, decoder_layers=1, model_size=16, feed_forward_size=32, heads=2,
-        positions="learned", max_positions=6,
-    )  # fmt: skip
-    model = Transformer(config, codec.source.size, codec.target.size, codec.is_shared).eval()
+    model = tiny_model(codec, positions="learned", max_positions=6)
     warnings: list[str] = []
     limited = Translator([model], codec, recipe_of(TranslationConfig()), warnings.append)
     (answer,) = translations(limited, [LONG])
@@ -241,15 +183,6 @@ def test_a_translation_never_holds_what_a_reader_may_take_for_a_line_end() -> No
     answers = list(translations(under_test, ["a b c", "h g f"]))
     assert all(answers)
     assert all(len(answer.splitlines()) == 1 for answer in answers)
-
-
-def test_a_model_in_training_mode_is_refused() -> None:
-    codec = tiny_codec()
-    model = tiny_model(codec).train()
-    with pytest.raises(AssertionError, match="evaluation mode"):
-        answers_to(
-            Translator([model], codec, recipe_of(TranslationConfig()), print), [Request("a")]
-        )
 
 
 def answers(recipe: TranslateRecipe, requests: list[Request]) -> list[Answer]:
@@ -364,18 +297,6 @@ def test_samples_do_not_depend_on_batches() -> None:
     assert drawn(TranslationConfig(batch_size=3, chunk_lines=10), requests) == together
     assert drawn(TranslationConfig(), requests[:20]) == together[:20]
     assert len({tuple(one) for one in together}) > 40
-
-
-def test_an_ensemble_of_a_model_with_itself_is_the_model() -> None:
-    codec = tiny_codec()
-    model, recipe = tiny_model(codec), TranslateRecipe(output=OutputConfig(n_best=2))
-    requests = [Request(line) for line in LINES]
-    alone = answers_to(Translator([model], codec, recipe, print), requests)
-    thrice = answers_to(Translator([model] * 3, codec, recipe, print), requests)
-    for one, other in zip(alone, thrice, strict=True):
-        for first, second in zip(one.translation.n_best, other.translation.n_best, strict=True):
-            assert first.text == second.text
-            assert first.score == pytest.approx(second.score, abs=1e-5)
 
 
 def test_an_ensemble_averages_probabilities() -> None:

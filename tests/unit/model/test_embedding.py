@@ -32,9 +32,10 @@ def test_every_choice_of_positions_has_an_implementation() -> None:
 def test_position_encodings_have_the_declared_parameters_and_limit(name: str) -> None:
     config = ModelConfig(model_size=MODEL_SIZE, positions=name, max_positions=7)
     encoding, facts = POSITIONS[name](config), training.POSITIONS[name]
-    learned = sum(p.numel() for p in encoding.parameters())
-    assert learned == (7 * MODEL_SIZE if facts.is_learned else 0)
     assert encoding(torch.arange(7), 7).shape == (7, MODEL_SIZE)
+    for stored in (encoding.state_dict().values(), encoding.parameters()):
+        num_learned = sum(tensor.numel() for tensor in stored)
+        assert num_learned == (7 * MODEL_SIZE if facts.is_learned else 0)
     assert (config.longest_sequence < 8) == facts.is_learned
     if facts.is_learned:
         with pytest.raises(DataError):
@@ -62,29 +63,6 @@ def test_sinusoids_are_the_papers_formula_up_to_a_permutation_of_channels(model_
     torch.testing.assert_close(table, formula[:, permutation], rtol=0.0, atol=FLOAT32)
 
 
-@pytest.mark.parametrize("offset", [1, 7, 100])
-def test_an_offset_is_one_linear_map_for_all_positions(offset: int) -> None:
-    # Source: paper, section 3.5: PE(pos + k) is a linear function of PE(pos).
-    turn = frequencies(MODEL_SIZE) * offset
-    cosine, sine = torch.diag(turn.cos()), torch.diag(turn.sin())
-    matrix = torch.cat([torch.cat([cosine, sine], 1), torch.cat([-sine, cosine], 1)])
-    table = sinusoids(5000, MODEL_SIZE).double()
-    moved = table[:-offset] @ matrix.T
-    torch.testing.assert_close(moved, table[offset:], rtol=0.0, atol=FLOAT32)
-
-
-def test_wavelengths_grow_geometrically_from_2_pi_to_10000_times_2_pi() -> None:
-    model_size = 512
-    first_sines = sinusoids(2, model_size)[1, : model_size // 2].double()
-    wavelengths = 2 * math.pi / first_sines.arcsin()
-    assert wavelengths[0].item() == pytest.approx(2 * math.pi, rel=1e-6)
-    ratios = wavelengths[1:] / wavelengths[:-1]
-    torch.testing.assert_close(ratios, ratios[:1].expand_as(ratios), rtol=1e-6, atol=0.0)
-    # The progression ends one factor before its limit, as 2i stops at d - 2.
-    limit = wavelengths[-1] * ratios[-1]
-    assert limit.item() == pytest.approx(10_000 * 2 * math.pi, rel=1e-5)
-
-
 def test_positions_have_no_limit_and_never_change() -> None:
     positions = SinusoidalPositions(MODEL_SIZE)
     early = positions(torch.arange(5), 5)
@@ -94,13 +72,6 @@ def test_positions_have_no_limit_and_never_change() -> None:
     expected = torch.cat([angles.sin(), angles.cos()]).float()
     torch.testing.assert_close(far[2], expected, rtol=0.0, atol=FLOAT32)
     assert torch.equal(positions(torch.arange(5), 5), early)
-
-
-def test_sinusoids_are_not_stored_with_the_parameters() -> None:
-    positions = SinusoidalPositions(MODEL_SIZE)
-    positions(torch.arange(5), 5)
-    assert not positions.state_dict()
-    assert not list(positions.parameters())
 
 
 def test_a_table_that_grew_in_inference_mode_can_be_trained_with() -> None:

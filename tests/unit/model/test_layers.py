@@ -1,3 +1,4 @@
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -104,13 +105,19 @@ def causal_mask(size: int) -> Tensor:
     return torch.ones(size, size, dtype=torch.bool).triu(1)
 
 
-def assert_same_with_gradients(actual: Tensor, expected: Tensor, leaves: list[Tensor]) -> None:
-    torch.testing.assert_close(actual, expected, rtol=0.0, atol=TOLERANCE)
-    weights = torch.randn_like(actual)
-    ours = torch.autograd.grad((actual * weights).sum(), leaves)
-    oracles = torch.autograd.grad((expected * weights).sum(), leaves)
-    for own, other in zip(ours, oracles, strict=True):
-        torch.testing.assert_close(own, other, rtol=0.0, atol=TOLERANCE)
+def assert_same_with_gradients(
+    pairs: tuple[Tensor, Tensor], layers: tuple[nn.Module, nn.Module], leaves: list[Tensor]
+) -> None:
+    """Compare our output and torch's, the gradients of leaves, and the norm of the parameters'."""
+    torch.testing.assert_close(*pairs, rtol=0.0, atol=TOLERANCE)
+    weights = torch.randn_like(pairs[0])
+    of_leaves, norms = [], []
+    for output, layer in zip(pairs, layers, strict=True):
+        found = torch.autograd.grad((output * weights).sum(), [*leaves, *layer.parameters()])
+        of_leaves.append(found[: len(leaves)])
+        norms.append(math.hypot(*(float(one.norm()) for one in found[len(leaves) :])))
+    torch.testing.assert_close(*of_leaves, rtol=0.0, atol=TOLERANCE)
+    assert norms[0] == pytest.approx(norms[1], rel=1e-10)
 
 
 @norms
@@ -122,7 +129,7 @@ def test_the_encoder_layer_equals_torchs(sizes: list[int], norm: str) -> None:
     x, layout = random_values(sizes), Layout(sizes, CPU)
     actual = layer(x, partial(layer.self_attention, layout=layout, is_causal=False))
     expected = torch.cat([oracle(sentence[None])[0] for sentence in x.split(sizes)])
-    assert_same_with_gradients(actual, expected, [x])
+    assert_same_with_gradients((actual, expected), (layer, oracle), [x])
 
 
 @norms
@@ -141,23 +148,7 @@ def test_the_decoder_layer_equals_torchs(norm: str) -> None:
     expected = torch.cat(
         [oracle(t[None], s[None], tgt_mask=causal_mask(len(t)))[0] for t, s in sentences]
     )
-    assert_same_with_gradients(actual, expected, [x, memory])
-
-
-@norms
-def test_parameter_gradients_of_a_layer_equal_torchs(norm: str) -> None:
-    layer = EncoderLayer(config(norm, 0.0, 0.0))
-    randomize(layer)
-    oracle = torch_encoder_layer(layer, norm)
-    x, layout = random_values(TARGET), Layout(TARGET, CPU)
-    actual = layer(x, partial(layer.self_attention, layout=layout, is_causal=False))
-    expected = torch.cat([oracle(sentence[None])[0] for sentence in x.split(TARGET)])
-    actual.square().sum().backward()
-    expected.square().sum().backward()
-    ours = sorted(float(p.grad.norm()) for p in layer.parameters() if p.grad is not None)
-    theirs = sorted(float(p.grad.norm()) for p in oracle.parameters() if p.grad is not None)
-    assert len(ours) == len(list(layer.parameters()))
-    assert ours == pytest.approx(theirs, rel=1e-10)
+    assert_same_with_gradients((actual, expected), (layer, oracle), [x, memory])
 
 
 @norms

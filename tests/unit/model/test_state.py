@@ -203,10 +203,3 @@ def test_with_a_window_storage_does_not_grow_with_the_length(window: int) -> Non
         sizes.append(rows.state.prefix_bias.shape[2])
     # Each of four rows attends to `window` entries; as many dead ones may still be stored.
     assert max(sizes[-window:]) <= 2 * max(4 * window, ENTRY_BLOCK)
-
-
-def test_only_a_single_row_can_be_expanded() -> None:
-    rows = Rows.start(1)
-    rows.expand(2)
-    with pytest.raises(AssertionError, match="only a single row can be expanded, not 2"):
-        rows.state.expand(2)

@@ -1,6 +1,5 @@
 import math
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
@@ -10,7 +9,7 @@ from torch import Tensor, nn
 
 from nmtkit.config.training import AligningAttention, ModelConfig
 from nmtkit.model.transformer import Transformer
-from nmtkit.packed import Packed, pack_sequences
+from nmtkit.packed import pack_sequences
 from nmtkit.symbols import BOS_ID, EOS_ID
 
 CPU = torch.device("cpu")
@@ -79,14 +78,6 @@ def test_a_sentence_alone_scores_as_in_any_batch(
     torch.testing.assert_close(together, torch.cat(alone), rtol=0.0, atol=tolerance)
 
 
-@shapes
-def test_the_order_of_a_batch_does_not_matter(config: ModelConfig) -> None:
-    model = make(config, torch.float64)
-    forwards = logits_of(model, SOURCES, TARGETS).split([len(t) for t in TARGETS])
-    backwards = logits_of(model, SOURCES[::-1], TARGETS[::-1])
-    torch.testing.assert_close(backwards, torch.cat(forwards[::-1]), rtol=0.0, atol=1e-12)
-
-
 def assert_steps_equal_decode(
     model: Transformer, logits: Tensor, sources: list[list[int]], rows: list[list[list[int]]]
 ) -> None:
@@ -153,41 +144,24 @@ def test_steps_equal_decode_beyond_the_first_capacity(window: int) -> None:
 
 
 @shapes
-def test_a_prepared_model_gives_equal_logits_up_to_rounding(config: ModelConfig) -> None:
-    model, prepared = make(config, torch.float32), make(config, torch.float32)
-    prepared.prepare(torch.float32)
-    expected = logits_of(model, SOURCES, TARGETS)
-    # Both round each product to 24 bits, in their own order of summation.
-    torch.testing.assert_close(logits_of(prepared, SOURCES, TARGETS), expected, rtol=0.0, atol=1e-4)
-
-
-@shapes
-def test_a_model_prepared_in_bfloat16_gives_nearly_the_same_distribution(
-    config: ModelConfig,
-) -> None:
-    model, prepared = make(config, torch.float32), make(config, torch.float32)
-    prepared.prepare(torch.bfloat16)
-    expected = logits_of(model, SOURCES, TARGETS)
-    actual = logits_of(prepared, SOURCES, TARGETS)
-    assert actual.dtype == torch.float32
-    # bfloat16 has 8 bits; errors of the layers add up to some of them.
-    error = (actual - expected).abs().max() / expected.abs().max()
-    assert 0 < error.item() < 8 * 2**-8
-
-
-@shapes
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(("dtype", "most"), [(torch.float32, 1e-5), (torch.bfloat16, 8 * 2**-8)])
 def test_a_prepared_copy_is_the_prepared_model_and_the_model_trains_on(
-    dtype: torch.dtype, config: ModelConfig
+    dtype: torch.dtype, most: float, config: ModelConfig
 ) -> None:
     model, prepared = make(config, torch.float32), make(config, torch.float32)
     prepared.prepare(dtype)
+    exact = logits_of(model, SOURCES, TARGETS).detach()
     model.train()
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     copied = model.prepared_copy(dtype)
     with torch.inference_mode():
         expected = logits_of(prepared, SOURCES, TARGETS)
         assert torch.equal(logits_of(copied, SOURCES, TARGETS), expected)
+    # The logits are the model's, but for rounding: errors of the layers add up to some units of it.
+    assert expected.dtype == torch.float32
+    error = (expected - exact).abs().max() / exact.abs().max()
+    assert error < most
+    assert error > 0 or dtype == torch.float32
     assert model.training
     assert not copied.training
     assert copied.output_weight.data_ptr() == model.output_weight.data_ptr()
@@ -280,39 +254,6 @@ def test_a_window_limits_self_attention_and_not_cross_attention() -> None:
     assert bool((before != logits_of(model, [[13, *source[1:]]], [target])).any(1).all())
 
 
-def test_a_window_that_covers_all_sentences_changes_nothing() -> None:
-    covering = make(replace(TINY, window=2 * 7 - 2), torch.float64)
-    expected = logits_of(make(TINY, torch.float64), SOURCES, TARGETS)
-    assert torch.equal(logits_of(covering, SOURCES, TARGETS), expected)
-
-
-def capture_embeddings(embedding: nn.Module, captured: list[Tensor]) -> None:
-    """Capture the output of an embedding as a leaf, to compute its gradient."""
-
-    def hook(_module: nn.Module, _inputs: Any, output: Tensor) -> Tensor:
-        leaf = output.detach().requires_grad_()
-        captured.append(leaf)
-        return leaf
-
-    embedding.register_forward_hook(hook)
-
-
-@shapes
-def test_the_loss_of_one_sentence_has_no_gradient_in_another(config: ModelConfig) -> None:
-    model = make(config, torch.float64)
-    captured: list[Tensor] = []
-    capture_embeddings(model.source_embedding, captured)
-    capture_embeddings(model.target_embedding, captured)
-    lengths = [len(t) for t in TARGETS]
-    logits = logits_of(model, SOURCES, TARGETS).split(lengths)
-    for sentence, own in enumerate(logits):
-        loss = own.log_softmax(-1)[:, EOS_ID].sum()
-        for leaf, sizes in zip(captured, ([len(s) for s in SOURCES], lengths), strict=True):
-            (gradient,) = torch.autograd.grad(loss, leaf, retain_graph=True)
-            has_gradient = [bool((part != 0).any()) for part in gradient.split(sizes)]
-            assert has_gradient == [other == sentence for other in range(len(SOURCES))]
-
-
 @pytest.mark.parametrize(
     ("ties", "is_shared", "source_is_target", "target_is_output"),
     [(True, True, True, True), (True, False, False, True), (False, True, False, False)],
@@ -324,13 +265,6 @@ def test_embeddings_are_tied_as_asked(
     source, target = model.source_embedding.tokens, model.target_embedding.tokens
     assert (source.weight is target.weight) == source_is_target
     assert (target.weight is model.output_weight) == target_is_output
-
-
-def test_vocabularies_of_different_size_have_their_own_matrices() -> None:
-    model = Transformer(TINY, 30, VOCABULARY, is_shared=False)
-    assert model.source_embedding.tokens.weight.shape == (30, 16)
-    assert model.output_weight.shape == (VOCABULARY, 16)
-    assert logits_of(model, [[29, EOS_ID]], [[BOS_ID, 3]]).shape == (2, VOCABULARY)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -370,25 +304,12 @@ def test_both_stacks_end_with_a_norm(norm: str) -> None:
         torch.testing.assert_close(variances, torch.ones_like(means), rtol=0.0, atol=1e-3)
 
 
-def test_initialisation_depends_on_the_global_seed_only() -> None:
-    first, again = make(TINY, torch.float32).state_dict(), make(TINY, torch.float32).state_dict()
-    assert all(torch.equal(first[name], again[name]) for name in first)
-
-
 @shapes
 def test_every_parameter_receives_a_gradient(config: ModelConfig) -> None:
     model = make(config, torch.float64)
     logits_of(model, SOURCES, TARGETS).log_softmax(-1)[:, EOS_ID].sum().backward()
     without = [name for name, p in model.named_parameters() if p.grad is None]
     assert without == []
-
-
-def test_the_memory_keeps_the_layout_of_the_source() -> None:
-    model, source = make(TINY, torch.float64), pack_sequences(SOURCES, CPU)
-    memory = model.encode(source)
-    assert isinstance(memory, Packed)
-    assert memory.layout is source.layout
-    assert memory.values.shape == (source.layout.num_tokens, TINY.model_size)
 
 
 def test_a_trained_head_comes_before_a_stored_layer_and_that_before_the_last_but_one() -> None:

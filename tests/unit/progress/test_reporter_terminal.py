@@ -146,11 +146,6 @@ def test_a_message_is_wrapped_between_words(screen: Screen) -> None:
     ]
 
 
-def test_a_message_is_one_line(screen: Screen) -> None:
-    make_reporter(screen).message("run\nfolder")
-    assert screen.rows() == ["run folder", ""]
-
-
 def test_after_a_resize_one_display_of_the_new_width_follows_the_messages(screen: Screen) -> None:
     reporter = TerminalReporter(screen)
     reporter.start(1000, 0, [])

@@ -20,20 +20,14 @@ from nmtkit.training.run import train
 from tests.faults.harness import Fault, run_in_child
 from tests.messages import refuses
 from tests.records import TRAINING, VALIDATION
-from tests.tiny import tiny_dataset, tiny_train_recipe
+from tests.tiny import tiny_train_recipe
 
 PART_BYTES = 20
 """Part of a record that still fits into a file that may not grow further."""
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_dataset(tmp_path_factory.mktemp("corpus"))
-
-
 def recipe_of(max_updates: int) -> TrainRecipe:
-    recipe = tiny_train_recipe(max_updates=max_updates, dropout=0.1)
-    return replace(recipe, logging=replace(recipe.logging, tensorboard=True))
+    return tiny_train_recipe(max_updates=max_updates, dropout=0.1, tensorboard=True)
 
 
 def test_without_the_package_the_extra_is_named(

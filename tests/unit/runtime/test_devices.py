@@ -1,5 +1,7 @@
 import dataclasses
 import os
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -143,3 +145,34 @@ def test_a_gpu_without_bfloat16_refuses_it(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: False)
     with refuses(ConfigError, "precision bfloat16 GPU; --precision float32"):
         runtime.choose_precision("bfloat16", torch.device("cuda"), trained_size=None)
+
+
+# ------------------------------------------------------------------------------------------ threads
+
+
+COUNTS_ITS_THREADS = """
+import os
+import torch
+from nmtkit.runtime.devices import background_thread
+
+def count_of_threads():
+    return len(os.listdir("/proc/self/task"))
+
+def compute():
+    return torch.ones(1 << 20).add(1).isfinite().all()
+
+torch.set_num_threads(4)
+compute()
+before = count_of_threads()
+background = background_thread("test")
+background.submit(compute).result()
+print(count_of_threads() - before, torch.get_num_threads())
+"""
+
+
+@pytest.mark.thorough
+def test_torch_in_the_background_starts_no_team_of_threads() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", COUNTS_ITS_THREADS], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["1", "4"], "only the background thread is new"

@@ -1,4 +1,4 @@
-"""Variables of the process and its children; which folders may hold code."""
+"""Variables of the process, from its parent and for its children; which folders may hold code."""
 
 import os
 import subprocess
@@ -7,17 +7,25 @@ from pathlib import Path
 
 import pytest
 
+from nmtkit.errors import ConfigError
 from nmtkit.runtime.environment import (
     SPIN_COUNT,
+    end_with_parent,
     environment_of_users,
+    is_launched,
+    num_local_ranks,
+    number_from_launcher,
+    own_rank,
     python_command,
     set_environment,
     shorten_spinning,
+    speaks_for_all_ranks,
 )
+from tests.messages import refuses
+from tests.ranks import from_launcher
 
 ROOT = Path(__file__).parents[3]
 WAITING = {"GOMP_SPINCOUNT": str(SPIN_COUNT), "KMP_BLOCKTIME": "1"}
-STRANGER = 12345
 
 
 @pytest.fixture(autouse=True)
@@ -119,3 +127,55 @@ def test_workers_of_a_script_import_its_neighbours_and_no_strangers(tmp_path: Pa
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "served\n", "")
+
+
+# ----------------------------------------------------------------- from the process that started it
+
+
+FROM_LAUNCHER = from_launcher(RANK="3", WORLD_SIZE="8", LOCAL_WORLD_SIZE="4")
+
+
+def use(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
+    """Set these variables, and none of the others that launchers set."""
+    for name in FROM_LAUNCHER:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_a_launched_process_has_a_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, **FROM_LAUNCHER)
+    assert is_launched()
+    assert own_rank() == "3"
+    assert num_local_ranks() == 4
+    assert not speaks_for_all_ranks()
+
+
+@pytest.mark.parametrize("name", FROM_LAUNCHER)
+def test_one_variable_makes_no_rank(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other programs use such names, too."""
+    use(monkeypatch, **{name: "x"})
+    assert not is_launched()
+    assert own_rank() == "0"
+    assert num_local_ranks() == 1
+    assert speaks_for_all_ranks()
+
+
+@pytest.mark.parametrize("value", ["", "x", "-1", "1.0", "\u0661"])
+def test_a_malformed_number_is_refused_by_its_name(
+    value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(monkeypatch, **{**FROM_LAUNCHER, "LOCAL_WORLD_SIZE": value})
+    with refuses(ConfigError, "LOCAL_WORLD_SIZE"):
+        num_local_ranks()
+    assert number_from_launcher("RANK", 0) == 3
+    assert number_from_launcher("NONE_OF_THEM", 7) == 7
+
+
+def test_a_process_of_a_living_parent_goes_on() -> None:
+    child = os.fork()
+    if child == 0:
+        end_with_parent(os.getppid())
+        os._exit(7)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 7

@@ -1,11 +1,14 @@
-"""The CPU is known by the system's description of it."""
+"""The CPU is known by the system's description of it; freed memory, counted in page faults."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from nmtkit.runtime.processor import (
     is_intel,
+    keep_freed_memory,
     multiplies_bfloat16,
     processor_name,
 )
@@ -47,3 +50,57 @@ def test_the_maker_of_the_processor_is_known(maker: str, tmp_path: Path) -> None
     processor = tmp_path / "cpuinfo"
     processor.write_text(2 * f"processor\t: 0\nvendor_id\t: {maker}\ncpu family\t: 6\n", "ascii")
     assert is_intel(processor) == (maker == "GenuineIntel")
+
+
+# ------------------------------------------------------------------------------------- freed memory
+
+
+PROGRAM = """
+import ctypes, resource
+from nmtkit.runtime.processor import keep_freed_memory
+
+keep_freed_memory()
+library = ctypes.CDLL(None)
+library.malloc.restype = ctypes.c_void_p
+
+def touch(size):
+    block = library.malloc(ctypes.c_size_t(size))
+    ctypes.memset(block, 1, size)
+    library.free(ctypes.c_void_p(block))
+
+def count_faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+touch(2**25)
+before = count_faults()
+for _ in range(5):
+    touch(2**25)
+print(count_faults() - before)
+"""
+NUM_PAGES = 5 * 2**25 // 4096
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mallopt is glibc's")
+def test_a_block_taken_again_after_it_was_freed_costs_no_page_faults() -> None:
+    process = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        capture_output=True,
+        check=True,
+        env={"PYTHONPATH": str(Path.cwd())},
+    )
+    # Without it there are as many as huge pages at least, which have 512 pages.
+    assert int(process.stdout) < NUM_PAGES // 1000
+
+
+def test_elsewhere_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr("ctypes.CDLL", None)
+    keep_freed_memory()
+
+
+def test_another_c_library_stays_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Musl:
+        """Has neither glibc's version nor its mallopt."""
+
+    monkeypatch.setattr("ctypes.CDLL", lambda _name: Musl())
+    keep_freed_memory()

@@ -134,9 +134,7 @@ def raise_what_comes(connection: Connection) -> None:
     "error",
     [
         DamagedError("ids: damaged"),
-        MemoryError("much"),
         OSError(errno.EMFILE, "Too many open files", "ids"),
-        FileNotFoundError(errno.ENOENT, "No such file or directory", "ids"),
     ],
 )
 def test_an_error_of_a_worker_is_raised_at_receive(error: Exception) -> None:

@@ -1,7 +1,7 @@
 """When a run saves, how it handles failed saves, and with which settings it resumes."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -104,28 +104,82 @@ def test_a_save_by_time_is_made_when_none_was_for_long_and_averaging_does_not_co
     # Of those made by time, only one that is among the two newest stays.
     assert saved(tmp_path) == [(4, True), (7, False), (8, True)]
     assert [path.name for path in last_checkpoints(tmp_path, 2)] == ["00000004", "00000008"]
-    with refuses(ConfigError, f"{tmp_path} 2 3; --save-every --keep"):
+    with refuses(ConfigError, f"{tmp_path} 2 3; --last --save-every --keep"):
         last_checkpoints(tmp_path, 3)
 
 
-def test_a_save_on_schedule_starts_the_time_again(
-    run: SavedRun, tmp_path: Path, clock: Clock
+@pytest.mark.parametrize(
+    ("every", "minutes", "failing", "steps", "expected"),
+    [
+        pytest.param(
+            *(4, 2, ()),
+            ((4, 119), (5, 119), (6, 1)),
+            [(4, True), (6, False)],
+            id="a save on schedule starts the time again",
+        ),
+        pytest.param(
+            *(2, 0, ()),
+            ((1, 1e9), (2, 1e9), (3, 1e9)),
+            [(2, True)],
+            id="no time where the minutes are 0",
+        ),
+        pytest.param(
+            *(NEVER, 1, (1,)),
+            ((1, 60), (2, 59), (3, 1)),
+            [(3, False)],
+            id="a failed save by time waits for the next interval",
+        ),
+        pytest.param(
+            *(1, 1, {*range(1, 120)} - {60}),
+            [(update, 1) for update in range(1, 121)],
+            [(60, True), (120, True)],
+            id="saves that fail within the minutes do not end training, a good one resets them",
+        ),
+    ],
+)
+def test_saves_are_made_on_schedule_and_when_none_was_for_long(
+    every: int,
+    minutes: float,
+    failing: Collection[int],
+    steps: Sequence[tuple[int, float]],
+    expected: list[tuple[int, bool]],
+    run: SavedRun,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    saver = run.saver(CheckpointConfig(save_every=4, save_minutes=2))
-    for update, seconds in ((4, 119), (5, 119), (6, 1)):
-        clock.now += seconds
+    saver = run.saver(CheckpointConfig(save_every=every, save_minutes=minutes))
+    fail_at(monkeypatch, *failing)
+    for update, seconds in steps:
+        run.clock.now += seconds
         save_if_due(run, saver, update)
-    assert saved(tmp_path) == [(4, True), (6, False)]
+    assert saved(run.folder) == expected
+    assert run.reported == "".join(
+        f"update={update} not saved, training continues: no room\n" for update in sorted(failing)
+    )
 
 
-def test_no_save_is_made_by_time_where_the_minutes_are_0(
-    run: SavedRun, tmp_path: Path, clock: Clock
+@pytest.mark.parametrize(
+    ("minutes", "steps"),
+    [
+        # The last one is a minute after the beginning of the first failed save.
+        (1, ((1, 50), (2, 1), (3, 1), (4, 58), (6, 1))),
+        (0, ((2, 0),)),
+    ],
+)
+def test_saves_that_fail_for_save_minutes_are_an_error(
+    minutes: float,
+    steps: Sequence[tuple[int, float]],
+    run: SavedRun,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    saver = run.saver(CheckpointConfig(save_every=2, save_minutes=0))
-    for update in range(1, 4):
-        clock.now += 1e9
+    saver = run.saver(CheckpointConfig(save_every=2, save_minutes=minutes))
+    fail_at(monkeypatch, 2, 4, 6)
+    *before, (last, wait) = steps
+    for update, seconds in before:
+        run.clock.now += seconds
         save_if_due(run, saver, update)
-    assert saved(tmp_path) == [(2, True)]
+    run.clock.now += wait
+    with pytest.raises(ResourceError, match="no room"):
+        save_if_due(run, saver, last)
 
 
 def test_the_start_and_the_end_of_a_run_are_saved_without_a_schedule(
@@ -180,79 +234,11 @@ def test_old_checkpoints_that_cannot_be_deleted_are_reported_and_training_contin
     assert run.reported == "old checkpoints not deleted: no permission\n" * 2
 
 
-def test_a_failed_save_is_reported_and_a_good_one_resets_the_count(
-    run: SavedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("save_minutes", [CheckpointConfig().save_minutes, 0])
+def test_the_end_is_saved_though_the_save_before_failed_also_for_too_long(
+    save_minutes: float, run: SavedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    saver = run.saver(CheckpointConfig(save_every=1))
-    fail_at(monkeypatch, 1, 3, 5)
-    for update in range(1, 6):
-        save_if_due(run, saver, update)
-    assert saved(tmp_path) == [(2, True), (4, True)]
-    assert run.reported == "".join(
-        f"update={update} not saved, training continues: no room\n" for update in (1, 3, 5)
-    )
-
-
-def test_saves_that_fail_within_save_minutes_do_not_end_training(
-    run: SavedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
-) -> None:
-    saver = run.saver(CheckpointConfig(save_every=1, save_minutes=1))
-    fail_at(monkeypatch, *range(1, 60), *range(61, 120))
-    for update in range(1, 121):
-        clock.now += 1
-        save_if_due(run, saver, update)
-    assert saved(tmp_path) == [(60, True), (120, True)]
-
-
-def test_saves_that_fail_for_save_minutes_are_an_error(
-    run: SavedRun, monkeypatch: pytest.MonkeyPatch, clock: Clock
-) -> None:
-    saver = run.saver(CheckpointConfig(save_every=2, save_minutes=1))
-    fail_at(monkeypatch, 2, 4, 6)
-    for update, seconds in ((1, 50), (2, 1), (3, 1), (4, 58)):
-        clock.now += seconds
-        save_if_due(run, saver, update)
-    clock.now += 1  # a minute after the beginning of the first failed save
-    with pytest.raises(ResourceError, match="no room"):
-        save_if_due(run, saver, 6)
-
-
-def test_the_first_failed_save_is_an_error_where_the_minutes_are_0(
-    run: SavedRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    saver = run.saver(CheckpointConfig(save_every=2, save_minutes=0))
-    fail_at(monkeypatch, 2)
-    with pytest.raises(ResourceError, match="no room"):
-        save_if_due(run, saver, 2)
-
-
-def test_a_failed_save_by_time_waits_for_the_next_interval(
-    run: SavedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
-) -> None:
-    saver = run.saver(CheckpointConfig(save_every=NEVER, save_minutes=1))
-    fail_at(monkeypatch, 1)
-    for update, seconds in ((1, 60), (2, 59), (3, 1)):
-        clock.now += seconds
-        save_if_due(run, saver, update)
-    assert saved(tmp_path) == [(3, False)]
-
-
-def test_the_end_is_saved_though_the_save_before_failed(
-    run: SavedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    saver = run.saver(CheckpointConfig(save_every=1))
-    fail_at(monkeypatch, 1)
-    run.at(1)
-    saver.save_if_due()
-    run.at(2)
-    saver.save_now()
-    assert saved(tmp_path) == [(2, True)]
-
-
-def test_the_end_is_saved_though_saves_have_failed_for_too_long(
-    run: SavedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    saver = run.saver(CheckpointConfig(save_every=1, save_minutes=0))
+    saver = run.saver(CheckpointConfig(save_every=1, save_minutes=save_minutes))
     fail_at(monkeypatch, 1)
     run.at(1)
     saver.save_if_due()
@@ -325,14 +311,10 @@ def is_expected_to_be_fixed(field: Field) -> bool:
 
 
 @pytest.mark.parametrize("field", FIELDS.values(), ids=FIELDS)
-def test_every_setting_is_free_or_fixed_by_what_is_learnt(field: Field) -> None:
-    assert field.may_change_on_resume != is_expected_to_be_fixed(field)
-
-
-@pytest.mark.parametrize("field", FIELDS.values(), ids=FIELDS)
-def test_a_fixed_setting_that_changes_is_refused_by_name_and_a_free_one_is_not(
+def test_a_setting_of_what_is_learnt_is_refused_by_name_if_it_changes_and_no_other_is(
     field: Field, dataset: Dataset
 ) -> None:
+    assert field.may_change_on_resume != is_expected_to_be_fixed(field)
     new = another_value(field)
     values, problems = check_values(TrainRecipe, {field.name: new})
     assert not problems

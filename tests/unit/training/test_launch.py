@@ -39,27 +39,19 @@ def recipe_of(devices: int, device: str = "auto") -> TrainRecipe:
     )
 
 
-@pytest.fixture(params=[0, 4])
-def num_gpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    number: int = request.param
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: number)
-    return number
-
-
-def test_all_gpus_are_taken_or_else_one_process(num_gpus: int) -> None:
-    assert num_processes(recipe_of(0)) == (num_gpus or 1)
-
-
-@pytest.mark.parametrize("devices", [1, 2, 4])
-@pytest.mark.usefixtures("num_gpus")
-def test_the_given_number_of_devices_is_started(devices: int) -> None:
-    assert num_processes(recipe_of(devices)) == devices
-
-
-@pytest.mark.usefixtures("num_gpus")
-def test_a_cpu_has_any_number_of_devices() -> None:
-    assert num_processes(recipe_of(8, "cpu")) == 8
-    assert num_processes(recipe_of(0, "cpu")) == 1
+@pytest.mark.parametrize(
+    ("num_gpus", "devices", "device", "expected"),
+    [
+        *((0, 0, "auto", 1), (4, 0, "auto", 4), (4, 0, "cpu", 1)),
+        *((0, 4, "auto", 4), (4, 1, "auto", 1), (4, 4, "auto", 4)),
+        *((0, 8, "cpu", 8), (4, 8, "cpu", 8)),
+    ],
+)
+def test_as_many_are_started_as_given_or_all_gpus_or_else_one(
+    num_gpus: int, devices: int, device: str, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: num_gpus)
+    assert num_processes(recipe_of(devices, device)) == expected
 
 
 def test_more_devices_than_there_are_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,14 +68,10 @@ def test_a_process_that_was_launched_as_a_rank_launches_nothing(
     assert num_processes(recipe_of(8, "cpu")) == 1
 
 
-def starts_of(
-    run: Path, monkeypatch: pytest.MonkeyPatch, num_increases: int
-) -> tuple[int, list[str]]:
-    """Launch ranks that always run out of memory, at first with more micro-batches each time.
-
-    Returns:
-        The number of starts and the reported lines.
-    """
+def test_ranks_out_of_memory_restart_only_after_more_micro_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    num_increases = MAX_STARTS_WITHOUT_PROGRESS + 2
     increases: list[dict[str, int]] = []
     starts: list[int] = []
 
@@ -91,26 +79,14 @@ def starts_of(
         starts.append(1)
         if len(increases) < num_increases:
             increases.append({"from_update": 1, "micro_batches": 2 ** (len(increases) + 1)})
-            (run / "micro_batches.json").write_text(json.dumps(increases), encoding="ascii")
+            (tmp_path / "micro_batches.json").write_text(json.dumps(increases), encoding="ascii")
         return 5, "rank 1 ended with exit code 5"
 
     reported: list[str] = []
     monkeypatch.setattr(launching, "_run", run_out)
-    assert launch([], 2, run, reported.append) == 5
-    return len(starts), reported
-
-
-def test_ranks_out_of_memory_restart_only_after_more_micro_batches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    num_increases = MAX_STARTS_WITHOUT_PROGRESS + 2
-    num_starts, reported = starts_of(tmp_path, monkeypatch, num_increases)
-    assert num_starts == num_increases + 1
-    assert (
-        reported
-        == ["rank 1 ended with exit code 5; starting all ranks again from the last checkpoint"]
-        * num_increases
-    )
+    assert launch([], 2, tmp_path, reported.append) == 5
+    assert len(starts) == num_increases + 1
+    assert len(reported) == num_increases
 
 
 def test_the_launcher_gives_up_after_restarts_without_progress(

@@ -145,15 +145,18 @@ def test_the_eta_uses_the_speed_of_this_session(clock: Clock) -> None:
     assert record.eta_s == pytest.approx(48 * 2)
 
 
-@pytest.mark.parametrize(("max_minutes", "eta_s"), [(0.0, 180.0), (10.0, 180.0), (2.0, 105.0)])
+@pytest.mark.parametrize(
+    ("max_minutes", "seconds", "eta_s"),
+    [(0.0, 15.0, 180.0), (10.0, 15.0, 180.0), (2.0, 15.0, 105.0), (1.0, 61.0, 0.0)],
+)
 def test_the_eta_is_that_of_updates_or_minutes_whichever_end_first(
-    max_minutes: float, eta_s: float, clock: Clock
+    max_minutes: float, seconds: float, eta_s: float, clock: Clock
 ) -> None:
     meter, state = meter_at(clock, 9, max_updates=100, max_minutes=max_minutes)
     meter.add(update_of(1, 1, 1.0, 1.0))
     clock.now += 2
-    # Fifteen seconds of training so far, most of them in an earlier session.
-    state.update, state.seconds = 10, 15.0
+    # The seconds of training so far, most of them in an earlier session.
+    state.update, state.seconds = 10, seconds
     assert record_of(meter, state, 0.0).eta_s == pytest.approx(eta_s)
 
 
@@ -166,14 +169,6 @@ def test_the_eta_is_that_of_updates_or_epochs_whichever_end_first(
     clock.now += 2
     state.update = 10
     assert record_of(meter, state, 0.0).eta_s == pytest.approx(2 * (last_update - 10))
-
-
-def test_the_eta_is_not_negative_when_the_minutes_are_over(clock: Clock) -> None:
-    meter, state = meter_at(clock, 9, max_updates=100, max_minutes=1.0)
-    meter.add(update_of(1, 1, 1.0, 1.0))
-    clock.now += 2
-    state.update, state.seconds = 10, 61.0
-    assert record_of(meter, state, 0.0).eta_s == 0
 
 
 def test_operations_are_counted_by_update_and_add_up_over_records(clock: Clock) -> None:

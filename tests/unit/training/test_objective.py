@@ -55,23 +55,6 @@ def test_recomputed_layers_give_the_same_gradients_to_the_bit(norm: str) -> None
         assert torch.equal(gradient, recomputed[name]), name
 
 
-def test_recomputing_keeps_less_for_the_backward_pass() -> None:
-    def kept_bytes(checkpointing: bool) -> int:
-        objective = objective_of(MODEL, None, checkpointing)
-        sizes: dict[int, int] = {}
-
-        def keep(tensor: torch.Tensor) -> torch.Tensor:
-            sizes[tensor.data_ptr()] = tensor.untyped_storage().nbytes()
-            return tensor
-
-        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-            objective(ragged_batch())
-        weights = sum(p.untyped_storage().nbytes() for p in objective.parameters())
-        return sum(sizes.values()) - weights
-
-    assert kept_bytes(checkpointing=True) < kept_bytes(checkpointing=False) / 2
-
-
 def test_an_output_bias_takes_part_in_the_loss_as_in_the_logits() -> None:
     objective = objective_of(replace(MODEL, dropout=0.0, output_bias=True), None).double()
     model, batch = objective.model, ragged_batch()

@@ -1,4 +1,4 @@
-"""The schedule's closed form, and Adam against the paper's own formula."""
+"""The schedules' closed forms; Adam, with weight decay and skipped updates, is torch's."""
 
 import copy
 import math
@@ -11,8 +11,7 @@ import pytest
 import torch
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, LRScheduler
 
-from nmtkit.config.training import ModelConfig, TrainingConfig
-from nmtkit.model.transformer import Transformer
+from nmtkit.config.training import TrainingConfig
 from nmtkit.training.optimizer import (
     SCHEDULES,
     highest_learning_rate,
@@ -23,6 +22,7 @@ from nmtkit.training.optimizer import (
     step_unless,
     unallocated_bytes,
 )
+from tests.tiny import tiny_codec, tiny_model
 
 
 @pytest.mark.parametrize(("model_size", "peak"), [(512, 6.99e-4), (1024, 4.94e-4)])
@@ -92,18 +92,13 @@ def test_from_peak_to_end_a_decaying_schedule_is_that_of_torch(
         scheduler.step()
 
 
-@pytest.mark.parametrize(
-    ("schedule", "at_a_quarter"), [("linear", 3 / 4), ("cosine", (2 + math.sqrt(2)) / 4)]
-)
-def test_a_decaying_schedule_ends_at_its_final_rate_and_stays(
-    schedule: str, at_a_quarter: float
-) -> None:
+@pytest.mark.parametrize("schedule", ["linear", "cosine"])
+def test_a_decaying_schedule_ends_at_its_final_rate_and_stays(schedule: str) -> None:
     config = replace(DECAYING, schedule=schedule)
-    rates = [learning_rate(update, 512, config) for update in (40, 80, 120, 199, 200, 201, 10**6)]
+    rates = [learning_rate(update, 512, config) for update in (40, 199, 200, 201, 10**6)]
     assert rates[0] == 5e-4
-    assert rates[1:3] == pytest.approx([1e-5 + at_a_quarter * 4.9e-4, 2.55e-4], rel=1e-12)
-    assert rates[3] > 1e-5
-    assert rates[4:] == [1e-5] * 3
+    assert rates[1] > 1e-5
+    assert rates[2:] == [1e-5] * 3
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -114,25 +109,6 @@ def test_the_highest_learning_rate_is_that_of_the_updates_of_a_run(
     config = replace(DECAYING, schedule=schedule, max_updates=max_updates)
     rates = [learning_rate(update, 64, config) for update in range(1, max_updates + 1)]
     assert highest_learning_rate(64, config, config.max_updates) == max(rates)
-
-
-def test_three_updates_follow_the_formula_of_adam() -> None:
-    config = TrainingConfig(adam_beta1=0.9, adam_beta2=0.98, adam_epsilon=1e-9)
-    model = torch.nn.Linear(3, 1, bias=False).double()
-    expected = model.weight.detach().clone()
-    optimizer = make_optimizer(model, config)
-    first, second = torch.zeros_like(expected), torch.zeros_like(expected)
-    for update in range(1, 4):
-        gradient = torch.tensor([[0.1, -2.0, 3.0]], dtype=torch.float64) * update
-        rate = learning_rate(update, 64, config)
-        optimizer.param_groups[0]["lr"] = rate
-        model.weight.grad = gradient.clone()
-        optimizer.step()
-        first = 0.9 * first + 0.1 * gradient
-        second = 0.98 * second + 0.02 * gradient**2
-        corrected = first / (1 - 0.9**update), second / (1 - 0.98**update)
-        expected -= rate * corrected[0] / (corrected[1].sqrt() + 1e-9)
-    assert torch.allclose(model.weight, expected, rtol=0, atol=1e-12)
 
 
 def updated(
@@ -167,11 +143,7 @@ def test_weight_decay_is_that_of_adamw_on_matrices(weight_decay: float) -> None:
 
 
 def test_without_gradients_matrices_shrink_and_nothing_else_changes() -> None:
-    config = ModelConfig(
-        encoder_layers=1, decoder_layers=1, model_size=8, feed_forward_size=8, heads=2,
-        norm="pre", positions="learned", output_bias=True,
-    )  # fmt: skip
-    model = Transformer(config, 11, 12, is_shared=False)
+    model = tiny_model(tiny_codec(), norm="pre", positions="learned", output_bias=True)
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
     optimizer = make_optimizer(model, TrainingConfig(weight_decay=0.25))
     for group in optimizer.param_groups:

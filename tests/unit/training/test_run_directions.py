@@ -42,47 +42,24 @@ def directions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_start_says_how_often_each_direction_is_seen(
     directions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    recipe = tiny_train_recipe(max_updates=1, dropout=0.0)
-    training = replace(recipe.training, sampling_temperature=1000)
-    run.train(replace(recipe, training=training), directions, tmp_path)
+    recipe = tiny_train_recipe(max_updates=1, dropout=0.0, sampling_temperature=1000)
+    run.train(recipe, directions, tmp_path)
     start, _, _ = capsys.readouterr().err.partition("event=start")
     for direction in DIRECTIONS:
         assert f"direction {direction}: 8 pairs per epoch, 33." in start
     assert "nl-en: 8 pairs per epoch, 33.3%; it has no validation text" in start
 
 
-def test_a_resumed_run_samples_as_the_uninterrupted_one(directions: Path, tmp_path: Path) -> None:
-    recipe = tiny_train_recipe(max_updates=6, dropout=0.0)
-    recipe = replace(recipe, training=replace(recipe.training, sampling_temperature=5))
-    run.train(recipe, directions, tmp_path / "whole")
-    for last in (3, 6):
-        part = replace(recipe, training=replace(recipe.training, max_updates=last))
-        run.train(part, directions, tmp_path / "parts")
-    losses = [
-        [(one["update"], one["loss"]) for one in logged(tmp_path / name, "training")]
-        for name in ("whole", "parts")
-    ]
-    assert losses[0] == losses[1]
-    weights = [
-        (tmp_path / name / "checkpoints" / "00000006" / "model.safetensors").read_bytes()
-        for name in ("whole", "parts")
-    ]
-    assert weights[0] == weights[1]
-
-
 def test_a_temperature_needs_directions(data: Path, tmp_path: Path) -> None:
-    recipe = tiny_train_recipe(max_updates=1, dropout=0.0)
-    training = replace(recipe.training, sampling_temperature=5)
+    recipe = tiny_train_recipe(max_updates=1, dropout=0.0, sampling_temperature=5)
     with refuses(ConfigError, f"sampling_temperature 5 {data}; training"):
-        run.train(replace(recipe, training=training), data, tmp_path)
+        run.train(recipe, data, tmp_path)
 
 
 def validated(directions: Path, folder: Path, **settings: Any) -> dict[str, Any]:
     """Return the record of a run's only validation."""
-    recipe = tiny_train_recipe(max_updates=4, dropout=0.0)
-    validation = replace(recipe.validation, validate_every=4, **settings)
-    checkpoints = replace(recipe.checkpoints, save_every=4)
-    run.train(replace(recipe, validation=validation, checkpoints=checkpoints), directions, folder)
+    recipe = tiny_train_recipe(max_updates=4, dropout=0.0, save_every=4, **settings)
+    run.train(recipe, directions, folder)
     (record,) = logged(folder, "validation")
     return record
 
@@ -157,10 +134,7 @@ def test_a_new_language_begins_with_the_model_and_the_old_ones_are_measured_befo
     train = (*texts.train, f"{tmp_path / 'train'}:en-fi")
     valid = (*texts.valid, f"{tmp_path / 'valid'}:en-fi")
     prepared(replace(recipe, corpus=replace(texts, train=train, valid=valid)), tmp_path / "data")
-    options = tiny_train_recipe(max_updates=4, dropout=0.0)
-    validation = replace(options.validation, validate_every=4)
-    checkpoints = replace(options.checkpoints, save_every=4)
-    options = replace(options, validation=validation, checkpoints=checkpoints)
+    options = tiny_train_recipe(max_updates=4, dropout=0.0, save_every=4)
     data, out = tmp_path / "data", tmp_path / "more"
     with refuses(ConfigError, "run; --vocabulary-of --update-vocabulary"):
         run.train(options, data, out, parent=Parent(tmp_path / "run" / "last"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.config.training import CheckpointConfig, ValidationConfig
+from nmtkit.config.training import ValidationConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.progress.counting import WorkReporter
@@ -27,16 +27,13 @@ from nmtkit.training.selection import (
     open_validation_set,
 )
 from nmtkit.training.validation import ShowProgress, Validation, Validator
-from tests.doubles import report_everything
 from tests.messages import has_word, refuses
 from tests.snapshots import tiny_model_folder, tiny_run, tiny_snapshot, tiny_tensors
-from tests.tiny import TRAIN_LINES, silent, tiny_dataset, tiny_train_recipe
+from tests.tiny import TRAIN_LINES, silent, tiny_dataset, tiny_train_recipe, with_settings
 
 NUM_UPDATES = 6
-RECIPE = replace(
-    tiny_train_recipe(NUM_UPDATES, dropout=0.0),
-    checkpoints=CheckpointConfig(save_every=1, keep=NUM_UPDATES),
-    validation=ValidationConfig(validate_every=NUM_UPDATES, best_metric="bleu"),
+RECIPE = tiny_train_recipe(
+    NUM_UPDATES, 0.0, keep=NUM_UPDATES, validate_every=NUM_UPDATES, best_metric="bleu"
 )
 
 
@@ -55,12 +52,6 @@ def test_the_newest_checkpoint_and_the_scheduled_ones_before_it_are_taken(tmp_pa
     assert updates(last_checkpoints(tmp_path / "run", 4)) == [3, 4, 6, 7]
 
 
-def test_too_few_checkpoints_is_an_error_with_their_number(tmp_path: Path) -> None:
-    tiny_run(tmp_path / "run", 1, 2)
-    with refuses(ConfigError, "run 2 3; --last --save-every --keep"):
-        last_checkpoints(tmp_path / "run", 3)
-
-
 @pytest.mark.parametrize(
     ("saved", "taken"),
     [
@@ -76,13 +67,6 @@ def test_without_a_number_at_most_five_are_taken_from_the_second_half(
 ) -> None:
     tiny_run(tmp_path / "run", *saved)
     assert updates(last_checkpoints(tmp_path / "run", None)) == taken
-
-
-def test_the_choice_is_reported(tmp_path: Path) -> None:
-    tiny_run(tmp_path / "run", 1, 2, 3, 4)
-    said: list[str] = []
-    choose(tmp_path / "run", None, None, said.append, pytest.fail)
-    assert said == [f"averaging 3 checkpoints of {tmp_path / 'run'}: update 2, 3, 4"]
 
 
 @pytest.mark.parametrize(
@@ -259,7 +243,7 @@ def test_the_best_checkpoint_scores_as_in_training(
 ) -> None:
     said: list[str] = []
     run = tmp_path / "run"
-    train(replace(RECIPE, engine=replace(RECIPE.engine, precision=precision)), data, run)
+    train(with_settings(RECIPE, precision=precision), data, run)
     mean = RunFolder(run).model_dir(NUM_UPDATES)  # of one checkpoint
     compare_with_best(run, mean, Dataset.open(data), WorkReporter(said.append))
     (record,) = MetricsLog(run / "metrics.jsonl").validations()
@@ -270,22 +254,6 @@ def test_the_best_checkpoint_scores_as_in_training(
         *("validating the mean", f"mean: {result}"),
         *(f"validating the checkpoint {NUM_UPDATES}", f"checkpoint {NUM_UPDATES}: {result}"),
         f"by bleu the mean is at least as good; translate with {mean}",
-    ]
-
-
-def test_each_part_of_a_validation_is_counted(
-    run: Path, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    report_everything(monkeypatch)
-    said: list[str] = []
-    compare_with_best(run, run / "last", Dataset.open(data), WorkReporter(said.append))
-    counts = [line.partition(", ")[0] for line in said]
-    assert counts[1:5] == counts[7:11]
-    assert counts[1:5] == [
-        "validated 1 of 2 batches of nll (50%)",
-        "validated 2 batches of nll",
-        "validated 3 translated lines",
-        "validated 1 computed metric",
     ]
 
 

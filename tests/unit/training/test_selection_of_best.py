@@ -1,14 +1,12 @@
 """The best metric of a run chooses its best checkpoint, and patience follows it."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.config.training import CheckpointConfig, ValidationConfig
 from nmtkit.storage.model_folder import load_model
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.checkpointing import Saver
@@ -40,10 +38,8 @@ def _told_validations(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def recipe_by(metric: str, max_updates: int, patience: int = 0) -> TrainRecipe:
-    return replace(
-        tiny_train_recipe(max_updates, dropout=0.0),
-        checkpoints=CheckpointConfig(save_every=1, keep=1),
-        validation=ValidationConfig(validate_every=1, best_metric=metric, patience=patience),
+    return tiny_train_recipe(
+        max_updates, 0.0, keep=1, validate_every=1, best_metric=metric, patience=patience
     )
 
 
@@ -55,11 +51,8 @@ def named(pointer: Path | None) -> int:
 @pytest.mark.parametrize(
     ("metric", "max_updates", "best"),
     [
-        ("nll", 1, 1),
         ("nll", 2, 2),
         ("nll", 4, 3),
-        ("nll", 8, 3),
-        ("bleu", 2, 1),
         ("bleu", 4, 1),  # of equal ones the first
         ("bleu", 8, 5),
     ],
@@ -84,9 +77,6 @@ def test_the_metric_chooses_and_its_choice_is_what_translates(
     ("metric", "patience", "last", "best"),
     [
         ("nll", 1, 4, 3),
-        ("nll", 3, 6, 3),
-        ("bleu", 1, 2, 1),
-        ("bleu", 3, 4, 1),
         ("bleu", 4, 8, 5),
     ],
 )
@@ -98,14 +88,11 @@ def test_patience_follows_the_metric(
     assert named(RunFolder(tmp_path).best()) == best
 
 
-@pytest.mark.parametrize(("metric", "last", "best"), [("nll", 6, 3), ("bleu", 4, 1)])
-def test_patience_goes_on_where_the_last_session_ended(
-    metric: str, last: int, best: int, data: Path, tmp_path: Path
-) -> None:
+def test_patience_goes_on_where_the_last_session_ended(data: Path, tmp_path: Path) -> None:
     for max_updates in range(1, len(LOSSES) + 1):
-        train(recipe_by(metric, max_updates, patience=3), data, tmp_path)
-    assert named(RunFolder(tmp_path).last()) == last
-    assert named(RunFolder(tmp_path).best()) == best
+        train(recipe_by("bleu", max_updates, patience=3), data, tmp_path)
+    assert named(RunFolder(tmp_path).last()) == 4
+    assert named(RunFolder(tmp_path).best()) == 1
 
 
 def test_the_next_session_sets_the_best_that_a_killed_one_did_not(

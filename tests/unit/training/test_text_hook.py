@@ -11,7 +11,7 @@ import pytest
 from nmtkit.config.preprocessing import CorpusConfig, VocabularyConfig
 from nmtkit.config.schema import PreprocessRecipe, TrainRecipe
 from nmtkit.config.toml import build
-from nmtkit.data.binary import Dataset, Indices, PairIds, Pairs
+from nmtkit.data.binary import Dataset, Indices, PairIds, Pairs, Sequences
 from nmtkit.data.sampler import Position
 from nmtkit.errors import ConfigError
 from nmtkit.parsing.vocabulary import TreeTokens
@@ -24,7 +24,7 @@ from nmtkit.training.text_hook import TrainingText
 from nmtkit.training.updates import Start, UpdateReader
 from tests.made_up import made_up_pairs
 from tests.messages import refuses
-from tests.tiny import prepared, tiny_codec, tiny_corpus, tiny_recipe, write_lines
+from tests.tiny import prepared, tiny_codec, tiny_recipe, write_lines
 from tests.unit.data.test_prepare import write_pairs
 
 NUM_PAIRS = 300
@@ -76,12 +76,14 @@ def text_of(dataset: Dataset, **settings: object) -> TrainingText:
     return TrainingText.of(recipe_with(**settings), dataset)
 
 
+def split_ids(side: Sequences) -> list[list[int]]:
+    """Return the ids of each line."""
+    ends = np.cumsum(side.lengths, dtype=np.int64)
+    return [ids.tolist() for ids in np.split(side.ids, ends[:-1])]
+
+
 def lists(pairs: PairIds) -> Ids:
-    sides = [
-        [ids.tolist() for ids in np.split(side.ids, np.cumsum(side.lengths, dtype=np.int64)[:-1])]
-        for side in (pairs.source, pairs.target)
-    ]
-    return [*zip(*sides, strict=True)]
+    return [*zip(split_ids(pairs.source), split_ids(pairs.target), strict=True)]
 
 
 def texts_of(dataset: Dataset, ids: Ids) -> Texts:
@@ -355,14 +357,6 @@ def test_the_chosen_sides_are_sampled_and_decode_to_the_same_text(
     assert texts_of(dataset, drawn) == texts_of(dataset, stored(pairs))
 
 
-def test_a_sample_does_not_depend_on_the_other_pairs_of_its_micro_batch(
-    dataset: Dataset, pairs: Pairs
-) -> None:
-    text, some = text_of(dataset, **SAMPLED), np.array([3, 1, 4, 8])
-    together = read(text, pairs, 5, some)
-    assert [read(text, pairs, 5, some[[i]])[0] for i in range(len(some))] == together
-
-
 def test_updates_pairs_sides_and_seeds_draw_independently(dataset: Dataset, pairs: Pairs) -> None:
     """If two of them were the same, all draws would be equal."""
     text = text_of(dataset, **SAMPLED)
@@ -400,37 +394,29 @@ def test_the_longest_line_is_that_of_an_update_or_the_learned_positions(
     assert text_of(dataset, **settings).longest == longest
 
 
+def with_closed(dataset: Dataset, *sides: str) -> Dataset:
+    """Return a dataset of which some sides have a closed list of words."""
+    source, target = (
+        tiny_codec().source if side in sides else dataset.codec.source
+        for side in ("source", "target")
+    )
+    codec = TextCodec("en", "de", source, target, is_shared=source is target)
+    return replace(dataset, codec=codec)
+
+
 @pytest.mark.parametrize(
-    ("segmentation", "target", "noise", "keys"),
+    ("sides", "noise", "keys"),
     [
-        (
-            "words",
-            "same",
-            "upper=0.1",
-            "noise upper source; --segmentation bpe unigram training.noise",
-        ),
-        ("words", "same", "join-lines=0.1", "noise join-lines source target; --segmentation"),
-        (
-            "bpe",
-            "words",
-            "drop-final-punctuation=0.1",
-            "noise drop-final-punctuation target; --segmentation",
-        ),
+        ("source target", "upper", "source; --segmentation bpe unigram training.noise"),
+        ("source target", "join-lines", "source target; --segmentation"),
+        ("target", "drop-final-punctuation", "target; --segmentation"),
     ],
 )
 def test_noise_that_does_not_fit_the_dataset_is_refused(
-    segmentation: str, target: str, noise: str, keys: str, tmp_path: Path
+    sides: str, noise: str, keys: str, dataset: Dataset
 ) -> None:
-    sizes = {"vocab_size": 276} if segmentation == "bpe" else {}
-    vocabulary = VocabularyConfig(
-        segmentation=segmentation,
-        target_segmentation=target,
-        **sizes,  # type: ignore[arg-type]
-    )
-    recipe = replace(tiny_recipe(*tiny_corpus(tmp_path)), vocabulary=vocabulary)
-    prepared(recipe, tmp_path / "data")
-    with refuses(ConfigError, keys):
-        text_of(Dataset.open(tmp_path / "data"), noise=noise)
+    with refuses(ConfigError, f"noise {noise} {keys}"):
+        text_of(with_closed(dataset, *sides.split()), noise=f"{noise}=0.1")
 
 
 @pytest.mark.parametrize("name", ["join-lines", "drop-final-punctuation"])
@@ -449,7 +435,7 @@ def test_brackets_are_not_changed(name: str, dataset: Dataset, pairs: Pairs) -> 
 def test_a_vocabulary_with_one_segmentation_is_not_sampled(
     chosen: str, side: str, dataset: Dataset
 ) -> None:
-    closed = replace(dataset, codec=tiny_codec())
+    closed = with_closed(dataset, "source", "target")
     with refuses(ConfigError, f"subword_sampling {chosen} {side}; --segmentation"):
         text_of(closed, subword_sampling=chosen)
     assert not text_of(closed).is_active
@@ -459,10 +445,8 @@ def test_a_vocabulary_with_one_segmentation_is_not_sampled(
 def test_the_message_names_the_side_that_can_be_sampled(
     closed: str, other: str, dataset: Dataset
 ) -> None:
-    sides = {closed: tiny_codec().source, other: dataset.codec.target}
-    codec = TextCodec("en", "de", sides["source"], sides["target"], is_shared=False)
     with refuses(ConfigError, f"{closed}; --subword-sampling {other} --segmentation"):
-        text_of(replace(dataset, codec=codec), subword_sampling="both")
+        text_of(with_closed(dataset, closed), subword_sampling="both")
 
 
 @pytest.mark.parametrize("is_cleaned", [False, True])

@@ -21,7 +21,7 @@ from tests.tiny import (
     write_lines,
 )
 from tests.unit.data.test_prepare import write_pairs
-from tests.unit.training.test_text_hook import SAMPLED, SCRIPTS, TAG, every, text_of
+from tests.unit.training.test_text_hook import SAMPLED, SCRIPTS, TAG, every, split_ids, text_of
 
 pytestmark = pytest.mark.sampled(every=3)
 
@@ -72,10 +72,7 @@ def linked_words(dataset: Dataset, ids: list[int], target: list[int], links: lis
 
 def all_links(dataset: Dataset, found: PairIds) -> list[set[str]]:
     assert found.links is not None
-    parts = [
-        [own.tolist() for own in np.split(side.ids, np.cumsum(side.lengths, dtype=np.int64)[:-1])]
-        for side in (found.source, found.target, found.links)
-    ]
+    parts = map(split_ids, (found.source, found.target, found.links))
     return [linked_words(dataset, *line) for line in zip(*parts, strict=True)]
 
 
@@ -122,15 +119,7 @@ ANNOTATED = "tags=0.5,placeholders=0.5,terms=0.5"
 
 def lines_of(found: PairIds) -> list[tuple[list[int], ...]]:
     parts = [found.source, found.target, *([found.links] if found.links else [])]
-    return [
-        *zip(
-            *(
-                [own.tolist() for own in np.split(side.ids, np.cumsum(side.lengths)[:-1])]
-                for side in parts
-            ),
-            strict=True,
-        )
-    ]
+    return [*zip(*map(split_ids, parts), strict=True)]
 
 
 @pytest.mark.parametrize("settings", [{}, SAMPLED, {"noise": "upper=0.5,join-lines=0.5"}])

@@ -4,7 +4,6 @@ import itertools
 import re
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from nmtkit.config.schema import SearchConfig, TrainRecipe, fields_of
+from nmtkit.config.schema import TrainRecipe, fields_of
 from nmtkit.errors import ConfigError, DamagedError, DivergedError, StoppedError
 from nmtkit.storage.checkpoint import Snapshot, write_checkpoint
 from nmtkit.storage.run_folder import RunFolder
@@ -21,6 +20,7 @@ from nmtkit.training import trainer as training
 from nmtkit.training.micro_batches import micro_batch_seed
 from nmtkit.training.optimizer import SCHEDULES
 from nmtkit.training.run import train
+from nmtkit.training.trainer import Trainer
 from nmtkit.training.validation import ShowProgress, Validation, Validator
 from tests.doubles import Clock
 from tests.messages import refuses
@@ -29,10 +29,17 @@ from tests.tiny import (
     VALID_LINES,
     tiny_dataset,
     tiny_linked_dataset,
-    tiny_subword_dataset,
     tiny_train_recipe,
+    with_settings,
 )
-from tests.training import assert_same_tensors, last_model, logged, with_updates
+from tests.training import (
+    assert_resumes,
+    assert_same_tensors,
+    last_model,
+    last_update,
+    logged,
+    with_updates,
+)
 
 pytestmark = pytest.mark.sampled(every=3)
 
@@ -67,45 +74,20 @@ def poisoned_with(value: float) -> Callable[..., torch.Tensor]:
 def test_a_run_resumed_after_every_update_equals_the_uninterrupted_one(
     changes: dict[str, Any], data: Path, tmp_path: Path
 ) -> None:
-    recipe = tiny_train_recipe(max_updates=NUM_UPDATES, dropout=0.1)
-    recipe = replace(recipe, training=replace(recipe.training, **changes))
-    train(recipe, data, tmp_path / "whole")
-    for update in range(1, NUM_UPDATES + 1):
-        train(with_updates(recipe, update), data, tmp_path / "parts")
-    assert_same_tensors(last_model(tmp_path / "whole"), last_model(tmp_path / "parts"))
+    recipe = tiny_train_recipe(max_updates=NUM_UPDATES, dropout=0.1, **changes)
+    assert_resumes(recipe, data, tmp_path, range(1, NUM_UPDATES + 1))
+    updates = [one["update"] for one in logged(tmp_path / "parts", "training")]
+    assert updates == [*range(1, NUM_UPDATES + 1)]
     epochs = [one["epoch"] for one in logged(tmp_path / "parts") if "epoch" in one]
     assert len(set(epochs)) > 2  # sessions end before, at and after the end of an epoch
 
 
-def test_a_resumed_run_samples_as_the_uninterrupted_one(tmp_path: Path) -> None:
-    data = tiny_subword_dataset(tmp_path)
-    recipe = tiny_train_recipe(max_updates=6, dropout=0.1)
-    training = replace(
-        recipe.training,
-        subword_sampling="both",
-        subword_alpha=0.5,
-        noise="join-lines=0.5,typo=0.5",
-    )
-    recipe = replace(recipe, training=training)
-    train(recipe, data, tmp_path / "whole")
-    for update in (2, 3, 6):
-        train(with_updates(recipe, update), data, tmp_path / "parts")
-    assert_same_tensors(last_model(tmp_path / "whole"), last_model(tmp_path / "parts"))
-
-
 def test_a_resumed_run_is_guided_by_links_as_the_uninterrupted_one(tmp_path: Path) -> None:
     data = tiny_linked_dataset(tmp_path)
-    recipe = tiny_train_recipe(max_updates=6, dropout=0.1)
-    training = replace(
-        recipe.training, guided_alignment_weight=0.5, ema_decay=0.9, noise="join-lines=0.5"
-    )
-    recipe = replace(recipe, training=training)
-    train(recipe, data, tmp_path / "whole")
-    for update in (2, 3, 6):
-        train(with_updates(recipe, update), data, tmp_path / "parts")
-    assert_same_tensors(last_model(tmp_path / "whole"), last_model(tmp_path / "parts"))
-    plain = replace(recipe, training=replace(training, guided_alignment_weight=0.0))
-    train(plain, data, tmp_path / "plain")
+    settings: dict[str, Any] = {"ema_decay": 0.9, "noise": "join-lines=0.5"}
+    recipe = tiny_train_recipe(6, 0.1, guided_alignment_weight=0.5, **settings)
+    assert_resumes(recipe, data, tmp_path, (2, 3, 6))
+    train(with_settings(recipe, guided_alignment_weight=0.0), data, tmp_path / "plain")
     losses = {
         name: [one.get("alignment_loss") for one in logged(tmp_path / name) if "loss" in one]
         for name in ("whole", "parts", "plain")
@@ -117,8 +99,7 @@ def test_a_resumed_run_is_guided_by_links_as_the_uninterrupted_one(tmp_path: Pat
 
 
 def test_links_and_layers_that_are_missing_are_refused(tmp_path: Path, data: Path) -> None:
-    recipe = tiny_train_recipe(max_updates=1, dropout=0.0)
-    recipe = replace(recipe, training=replace(recipe.training, guided_alignment_weight=0.1))
+    recipe = tiny_train_recipe(max_updates=1, dropout=0.0, guided_alignment_weight=0.1)
     keys = "[training.guided_alignment_weight] 0.1 data; preprocess --alignments"
     with refuses(ConfigError, keys):
         train(recipe, data, tmp_path / "run")
@@ -128,30 +109,9 @@ def test_links_and_layers_that_are_missing_are_refused(tmp_path: Path, data: Pat
 def test_validation_does_not_touch_training(data: Path, tmp_path: Path) -> None:
     recipe = tiny_train_recipe(max_updates=NUM_UPDATES, dropout=0.1)
     train(recipe, data, tmp_path / "with")
-    quiet = replace(
-        recipe,
-        validation=replace(recipe.validation, validate_every=0),
-        search=SearchConfig(),
-    )
+    quiet = tiny_train_recipe(max_updates=NUM_UPDATES, dropout=0.1, validate_every=0)
     train(quiet, data, tmp_path / "without")
     assert_same_tensors(last_model(tmp_path / "with"), last_model(tmp_path / "without"))
-
-
-def test_the_number_of_micro_batches_changes_nothing_but_rounding_without_dropout(
-    data: Path, tmp_path: Path
-) -> None:
-    runs = []
-    for max_tokens in (14, 7, 3):
-        recipe = tiny_train_recipe(max_updates=6, dropout=0.0)
-        recipe = replace(recipe, training=replace(recipe.training, max_tokens=max_tokens))
-        train(recipe, data, tmp_path / str(max_tokens))
-        runs.append([r for r in logged(tmp_path / str(max_tokens)) if "gradient_norm" in r])
-    # Not the parameters: the loss does not depend on the biases of keys, whose gradients are
-    # rounding alone, and Adam makes steps of full size of them.
-    for key in ("loss", "nll", "gradient_norm"):
-        whole, *others = ([float(str(r[key])) for r in run] for run in runs)
-        for other in others:
-            assert other == pytest.approx(whole, rel=1e-4)
 
 
 def test_a_stop_request_drops_the_unfinished_update_and_the_run_resumes(
@@ -174,14 +134,6 @@ def test_a_stop_request_drops_the_unfinished_update_and_the_run_resumes(
     assert_same_tensors(last_model(tmp_path / "whole"), last_model(tmp_path / "parts"))
 
 
-def test_metrics_hold_each_update_once_after_a_resume(data: Path, tmp_path: Path) -> None:
-    recipe = tiny_train_recipe(max_updates=4, dropout=0.1)
-    train(with_updates(recipe, 2), data, tmp_path)
-    train(recipe, data, tmp_path)
-    updates = [r["update"] for r in logged(tmp_path) if "learning_rate" in r]
-    assert updates == [1, 2, 3, 4]
-
-
 def test_a_finished_run_stays_unchanged(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -196,9 +148,8 @@ def test_a_finished_run_stays_unchanged(
 def test_a_run_refuses_other_fixed_settings_and_names_them(data: Path, tmp_path: Path) -> None:
     recipe = tiny_train_recipe(max_updates=1, dropout=0.0)
     train(recipe, data, tmp_path)
-    other = replace(recipe, training=replace(recipe.training, label_smoothing=0.2))
     with refuses(ConfigError, "label_smoothing 0.1 0.2; --out"):
-        train(other, data, tmp_path)
+        train(with_settings(recipe, label_smoothing=0.2), data, tmp_path)
 
 
 def test_a_run_refuses_other_data(data: Path, tmp_path: Path) -> None:
@@ -211,8 +162,7 @@ def test_a_run_refuses_other_data(data: Path, tmp_path: Path) -> None:
 
 
 def test_learned_positions_must_cover_the_longest_sentence(data: Path, tmp_path: Path) -> None:
-    recipe = tiny_train_recipe(max_updates=1, dropout=0.0)
-    recipe = replace(recipe, model=replace(recipe.model, positions="learned", max_positions=5))
+    recipe = tiny_train_recipe(1, 0.0, positions="learned", max_positions=5)
     with refuses(ConfigError, "6 5; --max-positions"):
         train(recipe, data, tmp_path)
 
@@ -229,50 +179,15 @@ def test_gradients_that_stay_infinite_end_the_run_and_keep_the_last_checkpoint(
     assert_same_tensors(before, last_model(tmp_path))
 
 
-def test_one_infinite_gradient_skips_its_update_only(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recipe = tiny_train_recipe(max_updates=1, dropout=0.0)
-    train(recipe, data, tmp_path)
-    before = last_model(tmp_path)
-    monkeypatch.setattr(torch.nn.utils, "get_total_norm", poisoned_with(float("nan")))
-    train(with_updates(recipe, 2), data, tmp_path)
-    assert_same_tensors(before, last_model(tmp_path))
-    assert logged(tmp_path)[-1]["update"] == 2
-    assert [r["skipped_updates"] for r in logged(tmp_path) if "skipped_updates" in r][-1] == 1
-
-
-def test_patience_stops_a_run_that_does_not_improve(data: Path, tmp_path: Path) -> None:
-    recipe = tiny_train_recipe(max_updates=50, dropout=0.0)
-    recipe = replace(
-        recipe,
-        training=replace(recipe.training, learning_rate_scale=1e-30),
-        validation=replace(
-            recipe.validation, validate_every=1, patience=2, validate_metrics="none"
-        ),
-        search=SearchConfig(),
-    )
-    train(recipe, data, tmp_path)
-    # The first is the best, as nothing is learnt; the second and third are stale.
-    assert logged(tmp_path)[-1]["update"] == 3
-
-
 def test_epochs_stop_a_run_at_the_end_of_the_corpus(data: Path, tmp_path: Path) -> None:
-    recipe = tiny_train_recipe(max_updates=1000, dropout=0.0)
-    train(replace(recipe, training=replace(recipe.training, max_epochs=1)), data, tmp_path)
+    train(tiny_train_recipe(max_updates=1000, dropout=0.0, max_epochs=1), data, tmp_path)
     epochs = [r["epoch"] for r in logged(tmp_path) if "epoch" in r]
     assert max(int(str(e)) for e in epochs) <= 2
     assert 1 < len(epochs) < 1000
 
 
 def test_the_updates_before_a_checkpoint_are_logged(data: Path, tmp_path: Path) -> None:
-    recipe = tiny_train_recipe(max_updates=NUM_UPDATES, dropout=0.1)
-    recipe = replace(
-        recipe,
-        logging=replace(recipe.logging, log_every=1000),
-        checkpoints=replace(recipe.checkpoints, save_every=4),
-    )
-    train(recipe, data, tmp_path)
+    train(tiny_train_recipe(NUM_UPDATES, 0.1, log_every=1000, save_every=4), data, tmp_path)
     logged_updates = [one["update"] for one in logged(tmp_path, "training")]
     assert logged_updates == [4, 8, NUM_UPDATES]
 
@@ -299,8 +214,7 @@ def test_validation_uses_the_micro_batches_found_and_the_search_is_in_no_rate(
 
     monkeypatch.setattr(fit_memory, "fitting_micro_batches", find_slowly)
     monkeypatch.setattr(Validator, "validate", note_and_validate)
-    recipe = tiny_train_recipe(max_updates=4, dropout=0.1)
-    recipe = replace(recipe, training=replace(recipe.training, max_tokens=0))
+    recipe = tiny_train_recipe(max_updates=4, dropout=0.1, max_tokens=0)
     train(recipe, data, tmp_path, tick)
     assert batch_tokens == [recipe.training.update_tokens // 2]
     first, *_, last = logged(tmp_path, "training")
@@ -334,14 +248,12 @@ def test_every_schedule_trains_and_a_new_entry_needs_no_other_edit(
     rates_of_adam: list[list[float]],
 ) -> None:
     monkeypatch.setitem(SCHEDULES, DUMMY, lambda update, _size, _config: 0.5**update)
-    recipe = tiny_train_recipe(max_updates=6, dropout=0.0)
-    training = replace(
-        recipe.training, schedule=schedule, learning_rate=0.01, decay_updates=6, weight_decay=0.1
-    )
-    train(replace(recipe, training=training), data, tmp_path)
+    settings: dict[str, Any] = {"learning_rate": 0.01, "decay_updates": 6, "weight_decay": 0.1}
+    recipe = tiny_train_recipe(6, 0.0, schedule=schedule, **settings)
+    train(recipe, data, tmp_path)
     rates = [one["learning_rate"] for one in logged(tmp_path) if "learning_rate" in one]
     size = recipe.model.model_size
-    assert rates == [SCHEDULES[schedule](update, size, training) for update in range(1, 7)]
+    assert rates == [SCHEDULES[schedule](update, size, recipe.training) for update in range(1, 7)]
     assert rates_of_adam == [[rate, rate] for rate in rates]  # of matrices, and of the others
 
 
@@ -355,12 +267,8 @@ def test_a_checkpoint_is_never_saved_before_its_update_is_logged(
     save_minutes: float, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where a save falls due between two readings of the clock, each a second apart."""
-    recipe = tiny_train_recipe(max_updates=40, dropout=0.0)
-    recipe = replace(
-        recipe,
-        checkpoints=replace(recipe.checkpoints, save_every=1000, save_minutes=save_minutes),
-        logging=replace(recipe.logging, log_every=1000),
-    )
+    every: dict[str, Any] = {"save_every": 1000, "log_every": 1000}
+    recipe = tiny_train_recipe(40, 0.0, save_minutes=save_minutes, **every)
     saved: list[int] = []
 
     def write_and_note(run: RunFolder, snapshot: Snapshot) -> None:
@@ -378,10 +286,7 @@ def test_a_checkpoint_is_never_saved_before_its_update_is_logged(
 def test_the_first_update_of_a_session_is_reported_early_and_the_log_is_unchanged(
     log_every: int, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    recipe = tiny_train_recipe(max_updates=4, dropout=0.1)
-    recipe = replace(recipe, checkpoints=replace(recipe.checkpoints, save_every=100))
-    recipe = replace(recipe, validation=replace(recipe.validation, validate_every=0))
-    recipe = replace(recipe, logging=replace(recipe.logging, log_every=log_every))
+    recipe = tiny_train_recipe(4, 0.1, save_every=100, validate_every=0, log_every=log_every)
     train(recipe, data, tmp_path)
     updates = [*range(log_every, 4, log_every), 4]
     assert [record["update"] for record in logged(tmp_path, "training")] == updates
@@ -393,11 +298,8 @@ def test_the_first_update_of_a_session_is_reported_early_and_the_log_is_unchange
 
 
 def several_metrics(data: Path, run: Path, max_updates: int = NUM_UPDATES) -> None:
-    recipe = tiny_train_recipe(max_updates=max_updates, dropout=0.1)
-    validation = replace(
-        recipe.validation, validate_every=2, validate_metrics="bleu,chrf,ter", best_metric="ter"
-    )
-    train(replace(recipe, validation=validation), data, run)
+    metrics = {"validate_metrics": "bleu,chrf,ter", "best_metric": "ter"}
+    train(tiny_train_recipe(max_updates, 0.1, validate_every=2, **metrics), data, run)
 
 
 def test_the_lines_of_the_best_validation_by_each_metric_are_stored(
@@ -439,3 +341,57 @@ def test_lines_that_cannot_be_stored_are_reported_and_training_continues(
     several_metrics(data, tmp_path)
     assert "validation_lines.json: exists and is not a file" in capsys.readouterr().err
     assert len(logged(tmp_path, "validation")) == 6
+
+
+# ----------------------------------------------------------------------------------- limits of time
+
+
+MANY_UPDATES = 50
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Return the trainer's clock; every update takes a minute of it."""
+    made = Clock()
+    forward_backward = Trainer._forward_backward
+
+    def take_a_minute(self: Trainer, *arguments: Any, is_last: bool) -> torch.Tensor:
+        made.now += 60 if is_last else 0
+        return forward_backward(self, *arguments, is_last=is_last)
+
+    monkeypatch.setattr(Trainer, "_forward_backward", take_a_minute)
+    return made
+
+
+def recipe_of_minutes(max_minutes: float, max_updates: int = MANY_UPDATES) -> TrainRecipe:
+    return tiny_train_recipe(max_updates, dropout=0.0, max_minutes=max_minutes)
+
+
+@pytest.mark.parametrize(("max_minutes", "updates"), [(3.0, 3), (2.5, 3), (0.1, 1)])
+def test_a_run_ends_with_the_first_update_after_its_minutes(
+    max_minutes: float, updates: int, data: Path, tmp_path: Path, clock: Clock
+) -> None:
+    train(recipe_of_minutes(max_minutes), data, tmp_path, clock)
+    assert last_update(tmp_path) == updates
+    assert clock.now == 1000 + 60 * updates
+
+
+def test_minutes_of_all_sessions_count_and_the_time_between_them_does_not(
+    data: Path, tmp_path: Path, clock: Clock
+) -> None:
+    train(recipe_of_minutes(5.0, max_updates=2), data, tmp_path, clock)
+    clock.now += 1e6
+    train(recipe_of_minutes(5.0), data, tmp_path, clock)
+    assert last_update(tmp_path) == 5
+
+
+def test_a_run_whose_minutes_are_over_is_complete_until_they_are_raised(
+    data: Path, tmp_path: Path, clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train(recipe_of_minutes(2.0), data, tmp_path, clock)
+    clock.now = 5.0  # another machine, or another boot
+    capsys.readouterr()
+    train(recipe_of_minutes(2.0), data, tmp_path, clock)
+    assert "already complete after update 2" in capsys.readouterr().err
+    train(recipe_of_minutes(4.0), data, tmp_path, clock)
+    assert last_update(tmp_path) == 4

@@ -63,18 +63,19 @@ def gradients(trainer: Trainer) -> torch.Tensor:
     return torch.cat([gradient.flatten() for gradient in found])
 
 
-def mean_gradients(trainer: Trainer, update: Update) -> torch.Tensor:
-    """Differentiate the mean loss of the pairs, each in its own batch."""
+def mean_loss(trainer: Trainer, update: Update) -> tuple[float, torch.Tensor]:
+    """Return the mean loss of the pairs, each in its own batch, and its gradients."""
     losses, num_tokens = [], 0
     for pair in update.pairs:
         batch = read(trainer.context.dataset, trainer.context.recipe, np.array([pair]))
         losses.append(trainer.objective(batch).loss)
         num_tokens += len(batch.target_out)
-    (torch.stack(losses).sum() / num_tokens).backward()
+    mean = torch.stack(losses).sum() / num_tokens
+    mean.backward()
     found = gradients(trainer)
     trainer.train_state.clear_gradients()
     assert num_tokens > update.num_target_tokens
-    return found
+    return mean.item(), found
 
 
 class _Loader:
@@ -108,12 +109,13 @@ def test_gradients_are_of_the_mean_over_the_tokens_that_were_read(
     number: int, update: Update, make_trainer: MakeTrainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trainer = make_trainer()
-    expected = mean_gradients(trainer, update)
+    loss, expected = mean_loss(trainer, update)
     found = run_update(trainer, loaded_in(trainer, update, number), monkeypatch)
     # The loss keeps sums in float32 or better; in float64 only the order of summation differs.
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
     record = trainer.meter.record(trainer.train_state.progress, 0.0)
     assert record.gradient_norm == pytest.approx(float(expected.norm()), rel=1e-9)
+    assert record.loss == pytest.approx(loss, rel=1e-6)
     batch = read(trainer.context.dataset, trainer.context.recipe, update.pairs)
     assert (record.num_source_tokens, record.num_target_tokens) == batch.sizes
 
@@ -122,7 +124,7 @@ def test_gradients_are_of_the_mean_over_the_tokens_that_were_read(
 def test_gradients_of_a_larger_norm_are_scaled_down_to_the_limit(
     share: float, update: Update, make_trainer: MakeTrainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    free = mean_gradients(make_trainer(), update)
+    _, free = mean_loss(make_trainer(), update)
     norm = float(free.norm())
     trainer = make_trainer(clip_norm=share * norm)
     found = run_update(trainer, loaded_in(trainer, update, 2), monkeypatch)

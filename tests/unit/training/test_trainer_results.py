@@ -1,13 +1,12 @@
 """When the results of an update are read: the device need not wait for the host."""
 
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from nmtkit.config.schema import SearchConfig, TrainRecipe
+from nmtkit.config.schema import TrainRecipe
 from nmtkit.errors import LostRankError
 from nmtkit.training import trainer as training
 from nmtkit.training.meter import Meter, UpdateStats
@@ -18,13 +17,10 @@ from tests.tiny import tiny_train_recipe
 from tests.training import assert_same_tensors, last_model, last_values, logged, with_updates
 
 
-def quiet(recipe: TrainRecipe) -> TrainRecipe:
-    """Save and validate at the end only; an update has one micro-batch."""
-    recipe = replace(recipe, checkpoints=replace(recipe.checkpoints, save_every=100))
-    training = replace(recipe.training, max_tokens=recipe.training.update_tokens)
-    recipe = replace(recipe, training=training)
-    validation = replace(recipe.validation, validate_every=0)
-    return replace(recipe, validation=validation, search=SearchConfig())
+def quiet(max_updates: int, **settings: int) -> TrainRecipe:
+    """Return a recipe that saves at the end only; an update has one micro-batch."""
+    calm = {"save_every": 100, "validate_every": 0, "max_tokens": 14}
+    return tiny_train_recipe(max_updates, dropout=0.0, **{**calm, **settings})
 
 
 @pytest.mark.parametrize(
@@ -55,14 +51,8 @@ def test_results_are_read_when_they_are_logged_and_before_every_save_and_validat
 
     monkeypatch.setattr(Meter, "read", read_and_note)
     monkeypatch.setattr(training, "SECONDS_BETWEEN_REFRESHES", float("inf"))
-    recipe = quiet(tiny_train_recipe(max_updates=6, dropout=0.0))
-    recipe = replace(
-        recipe,
-        logging=replace(recipe.logging, log_every=log_every),
-        checkpoints=replace(recipe.checkpoints, save_every=save_every),
-        validation=replace(recipe.validation, validate_every=validate_every),
-    )
-    train(recipe, data, tmp_path)
+    every = {"save_every": save_every, "validate_every": validate_every}
+    train(quiet(6, log_every=log_every, **every), data, tmp_path)
     assert read == read_after
 
 
@@ -76,8 +66,7 @@ def test_the_last_update_is_counted_at_the_end(
         return norm(gradients, foreach=foreach) * (math.inf if len(calls) == 4 else 1.0)
 
     monkeypatch.setattr(torch.nn.utils, "get_total_norm", norm_of_fourth_is_bad)
-    recipe = quiet(tiny_train_recipe(max_updates=4, dropout=0.0))
-    train(replace(recipe, logging=replace(recipe.logging, log_every=3)), data, tmp_path)
+    train(quiet(4, log_every=3), data, tmp_path)
     assert [one["update"] for one in logged(tmp_path, "training")] == [3, 4]
     assert [one["update"] for one in logged(tmp_path, "skipped")] == [4]
     values = last_values(tmp_path)
@@ -87,7 +76,7 @@ def test_the_last_update_is_counted_at_the_end(
 def test_gradients_that_are_not_finite_skip_an_update_whose_loss_is_finite(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recipe = quiet(tiny_train_recipe(max_updates=1, dropout=0.0))
+    recipe = quiet(1)
     train(recipe, data, tmp_path)
     before = last_model(tmp_path)
     backward = torch.Tensor.backward
@@ -111,6 +100,5 @@ def test_a_fault_of_the_device_names_its_rank(
         raise torch.AcceleratorError("an illegal memory access was encountered")
 
     monkeypatch.setattr(TrainState if where == "step" else Meter, where, fail)
-    recipe = quiet(tiny_train_recipe(max_updates=3, dropout=0.0))
     with refuses(LostRankError, "rank 0 update 1"):
-        train(recipe, data, tmp_path)
+        train(quiet(3), data, tmp_path)

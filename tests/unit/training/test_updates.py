@@ -28,13 +28,12 @@ from nmtkit.training.updates import (
     open_updates,
 )
 from tests.ranks import from_launcher
-from tests.tiny import tiny_train_recipe
+from tests.tiny import tiny_train_recipe, with_settings
 
 CPU = torch.device("cpu")
 BEGIN = Start(Position(0, 0, 0), 1, 2)
-TINY = tiny_train_recipe(max_updates=1, dropout=0.0)
 # The first update of it has three pairs, the second one seven.
-RECIPE = replace(TINY, training=replace(TINY.training, update_tokens=30))
+RECIPE = tiny_train_recipe(max_updates=1, dropout=0.0, update_tokens=30)
 
 
 def loader_of(
@@ -194,7 +193,7 @@ def test_text_that_is_segmented_for_a_gpu_is_read_by_processes(
         for name, value in from_launcher(LOCAL_WORLD_SIZE=str(ranks)).items():
             monkeypatch.setenv(name, value)
         assert default_num_workers() == expected
-    sampled = replace(RECIPE, training=replace(RECIPE.training, subword_sampling="both"))
+    sampled = with_settings(RECIPE, subword_sampling="both")
     for recipe, device_type, is_ahead in [
         (RECIPE, "cpu", False),
         (RECIPE, "cuda", True),

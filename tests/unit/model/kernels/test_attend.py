@@ -5,8 +5,7 @@ import torch
 from torch import Tensor
 
 from nmtkit.model.kernels import padded, unpadded
-from nmtkit.model.kernels.attend import Projection, attend, attend_step, attention_weights
-from nmtkit.model.kernels.padded import heads_first
+from nmtkit.model.kernels.attend import Projection, attend, attention_weights
 from nmtkit.model.kernels.unpadded import CAUSAL, FULL, Window
 from nmtkit.packed import Layout
 from tests.doubles import pretend_flash
@@ -52,15 +51,6 @@ def test_projections_may_be_joined_or_separate(window: Window) -> None:
 
 
 @windows
-@pytest.mark.parametrize("lengths", [LENGTHS, [5, 5]], ids=["ragged", "rectangular"])
-def test_attention_returns_weights_times_values(window: Window, lengths: list[int]) -> None:
-    joint = joint_projection(lengths)
-    value = heads_first(joint.unpack()[..., -SIZES[2] :], HEADS)
-    context = (attention_weights([joint], HEADS, window) @ value).transpose(1, 2)
-    assert_same(attend([joint], HEADS, window, 0.0), joint.layout.pack(context).flatten(1))
-
-
-@windows
 def test_flash_attention_receives_the_same_sequences_and_window(
     window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,18 +93,6 @@ def test_flash_attention_is_not_used_with_dropout_of_weights(
     monkeypatch.setattr(unpadded, "attend_flash", refuse)
     for window in (CAUSAL, Window(1, 1)):
         attend([joint_projection()], HEADS, window, 0.1)
-
-
-def test_a_step_is_the_last_row_of_causal_attention() -> None:
-    joint = joint_projection([6, 6])
-    query, key, value = (
-        side.unflatten(0, (2, 6)) for side in joint.values.detach().split(SIZES, -1)
-    )
-    keys = (heads_first(key, HEADS) * KEY_SIZE**-0.5).mT.flatten(0, 1)
-    values = heads_first(value, HEADS).flatten(0, 1)
-    context = attend_step(query[:, -1:], keys, values, torch.zeros(1, 1, 6), HEADS)
-    whole = attend([joint], HEADS, CAUSAL, 0.0).unflatten(0, (2, 6))
-    assert_same(context, whole[:, -1:].detach())
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

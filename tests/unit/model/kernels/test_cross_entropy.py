@@ -1,15 +1,12 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import Tensor
 
 from nmtkit.model.kernels import cross_entropy
 from nmtkit.model.kernels.cross_entropy import (
     CrossEntropy,
     smoothed_cross_entropy,
-    softmax_in_place,
 )
 from tests.doubles import LargestTensor, Products
 
@@ -18,11 +15,6 @@ EXACT = 1e-10
 """In float64 another order of summation changes less than this."""
 
 smoothings = pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.9])
-
-
-@pytest.fixture(autouse=True)
-def _seed() -> None:
-    torch.manual_seed(1)
 
 
 def random_problem(scale: float, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
@@ -54,7 +46,7 @@ def test_in_bfloat16_gradients_are_the_exact_ones_rounded(smoothing: float) -> N
 
 
 @smoothings
-@pytest.mark.parametrize("chunk", [1, 2, 7, 22, 23, 24, 1000])
+@pytest.mark.parametrize("chunk", [1, 7, 22, 23, 24])
 def test_the_loss_and_its_gradients_are_those_of_torch(chunk: int, smoothing: float) -> None:
     hidden, weight, targets = random_problem(1.0, torch.float64)
     losses = smoothed_cross_entropy(hidden, weight, targets, smoothing, chunk)
@@ -65,42 +57,6 @@ def test_the_loss_and_its_gradients_are_those_of_torch(chunk: int, smoothing: fl
     actual = gradients(losses.smoothed, hidden, weight)
     expected = gradients(smoothed, hidden, weight)
     torch.testing.assert_close(actual, expected, rtol=0.0, atol=EXACT)
-
-
-@smoothings
-@pytest.mark.skipif(
-    not hasattr(F, "linear_cross_entropy"), reason="torch has linear_cross_entropy from 2.13 on"
-)
-def test_the_loss_is_torchs_linear_cross_entropy(smoothing: float) -> None:
-    hidden, weight, targets = random_problem(1.0, torch.float64)
-    losses = smoothed_cross_entropy(hidden, weight, targets, smoothing, 5)
-    expected = F.linear_cross_entropy(
-        hidden, weight, targets, label_smoothing=smoothing, reduction="sum"
-    )
-    torch.testing.assert_close(losses.smoothed, expected, rtol=0.0, atol=EXACT)
-    torch.testing.assert_close(
-        gradients(losses.smoothed, hidden, weight),
-        gradients(expected, hidden, weight),
-        rtol=0.0,
-        atol=EXACT,
-    )
-
-
-@given(st.integers(1, 30), st.floats(0.0, 0.99), st.integers(0, 2**31))
-def test_the_loss_does_not_depend_on_the_chunk_size(
-    chunk: int, smoothing: float, seed: int
-) -> None:
-    torch.manual_seed(seed)
-    hidden, weight, targets = random_problem(3.0, torch.float64)
-    whole = smoothed_cross_entropy(hidden, weight, targets, smoothing, TOKENS)
-    cut = smoothed_cross_entropy(hidden, weight, targets, smoothing, chunk)
-    torch.testing.assert_close(cut, whole, rtol=0.0, atol=1e-9)
-    torch.testing.assert_close(
-        gradients(cut.smoothed, hidden, weight),
-        gradients(whole.smoothed, hidden, weight),
-        rtol=0.0,
-        atol=1e-9,
-    )
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
@@ -117,15 +73,6 @@ def test_the_loss_does_not_depend_on_the_alignment_of_logits(
     )
 
 
-def test_gradients_are_exact_by_finite_differences() -> None:
-    hidden, weight, targets = random_problem(1.0, torch.float64)
-
-    def loss(hidden: Tensor, weight: Tensor) -> Tensor:
-        return smoothed_cross_entropy(hidden, weight, targets, 0.1, 7).smoothed
-
-    assert torch.autograd.gradcheck(loss, (hidden, weight))
-
-
 @pytest.mark.parametrize("scale", [1.0, 300.0])
 def test_float32_and_large_logits_stay_accurate(scale: float) -> None:
     hidden, weight, targets = random_problem(scale, torch.float32)
@@ -138,38 +85,15 @@ def test_float32_and_large_logits_stay_accurate(scale: float) -> None:
     torch.testing.assert_close(actual, gradients(expected, hidden, weight), rtol=1e-4, atol=1e-3)
 
 
-def test_only_the_smoothed_loss_has_a_gradient() -> None:
-    hidden, weight, targets = random_problem(1.0, torch.float64)
-    losses = smoothed_cross_entropy(hidden, weight, targets, 0.1, 5)
-    assert losses.smoothed.requires_grad
-    assert not losses.nll.requires_grad
-
-
-def test_without_gradients_the_losses_are_the_same() -> None:
+def test_only_the_smoothed_loss_has_a_gradient_and_without_it_losses_are_the_same() -> None:
     hidden, weight, targets = random_problem(1.0, torch.float64)
     with_gradients = smoothed_cross_entropy(hidden, weight, targets, 0.1, 5)
+    assert with_gradients.smoothed.requires_grad
+    assert not with_gradients.nll.requires_grad
     with torch.no_grad():
         without = smoothed_cross_entropy(hidden, weight, targets, 0.1, 5)
     torch.testing.assert_close(without, with_gradients, rtol=0.0, atol=EXACT)
     assert not without.smoothed.requires_grad
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("scale", [1.0, 300.0])
-def test_logits_become_probabilities_in_place(dtype: torch.dtype, scale: float) -> None:
-    logits = (torch.randn(TOKENS, VOCABULARY) * scale).to(dtype)
-    targets = torch.randint(VOCABULARY, (TOKENS, 1))
-    expected = logits.double().log_softmax(1)
-    rounding = torch.finfo(dtype).eps
-    log_probs = softmax_in_place(logits, targets)
-    assert log_probs.dtype == torch.promote_types(dtype, torch.float32)
-    exact = max(torch.finfo(log_probs.dtype).eps, 1e-12)
-    torch.testing.assert_close(
-        log_probs.double(), expected.gather(1, targets), rtol=8 * exact, atol=8 * exact * scale
-    )
-    torch.testing.assert_close(
-        logits.double(), expected.exp(), rtol=0.0, atol=max(4 * rounding, 1e-12 * scale)
-    )
 
 
 def test_logits_of_all_tokens_never_exist_together() -> None:

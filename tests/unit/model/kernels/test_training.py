@@ -1,10 +1,22 @@
-"""Linear layers equal torch's own; low-precision training uses few numbers of rows."""
+"""Linear layers equal torch's own, in few numbers of rows; the laws of dropout."""
+
+import math
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from nmtkit.model.kernels.training import Linear
+from nmtkit.model.cost import CHUNK_LOGITS, MIN_CHUNK_TOKENS, chunk_size
+from nmtkit.model.kernels.cross_entropy import row_length
+from nmtkit.model.kernels.training import (
+    BLOCK_ROWS,
+    INFERENCE_SIZES,
+    TRAINING_SIZES,
+    Dropout,
+    Linear,
+    RowSizes,
+    padded_size,
+)
 from tests.doubles import Products
 
 INPUTS, OUTPUTS = 24, 40
@@ -60,7 +72,7 @@ def test_leading_dimensions_are_kept() -> None:
 def test_products_have_few_numbers_of_rows() -> None:
     linear, _ = twins()
     seen = set()
-    for num_rows in range(700, 1025):
+    for num_rows in range(700, 1025, 7):
         x, gradient = torch.randn(num_rows, INPUTS), torch.randn(num_rows, OUTPUTS)
         with Products() as products:
             trained(linear, x, gradient)
@@ -92,3 +104,96 @@ def test_autocast_does_not_convert_float64() -> None:
     expected = nn.functional.linear(x, linear.weight, linear.bias)
     with torch.autocast("cpu", torch.bfloat16):
         assert torch.equal(linear(x), expected)
+
+
+# ------------------------------------------------------------------------------------------ dropout
+
+
+SIZE = (1000, 401)  # not a multiple of the numbers in a random word
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.3, 0.5, 0.99])
+def test_elements_are_dropped_at_the_rate_and_the_others_scaled(rate: float) -> None:
+    torch.manual_seed(3)
+    dropped = Dropout(rate)(torch.ones(SIZE))
+    is_kept = dropped != 0
+    assert torch.allclose(dropped[is_kept], torch.tensor(1 / (1 - rate)))
+    # Five standard deviations of a binomial share.
+    tolerance = 5 * math.sqrt(rate * (1 - rate) / dropped.numel())
+    assert float((~is_kept).float().mean()) == pytest.approx(rate, abs=tolerance)
+
+
+def test_neighbours_are_dropped_independently() -> None:
+    torch.manual_seed(4)
+    is_kept = (Dropout(0.5)(torch.ones(SIZE)) != 0).float().flatten()
+    for distance in (1, 2, 3, 4, 401):
+        both = (is_kept[distance:] * is_kept[:-distance]).mean()
+        assert float(both) == pytest.approx(0.25, abs=5 * math.sqrt(0.1875 / len(is_kept)))
+
+
+def test_the_gradient_passes_where_the_element_did() -> None:
+    torch.manual_seed(5)
+    x = torch.randn(64, 33, dtype=torch.float64, requires_grad=True)
+    dropped = Dropout(0.2)(x)
+    dropped.sum().backward()
+    expected = torch.where(dropped != 0, 1 / 0.8, 0.0).double()
+    assert x.grad is not None
+    assert torch.allclose(x.grad, expected, rtol=0, atol=1e-12)
+
+
+def test_a_seed_repeats_the_mask_and_another_call_does_not() -> None:
+    x, dropout = torch.ones(50, 50), Dropout(0.1)
+    torch.manual_seed(6)
+    first, second = dropout(x), dropout(x)
+    torch.manual_seed(6)
+    assert torch.equal(dropout(x), first)
+    assert not torch.equal(first, second)
+
+
+def test_nothing_is_dropped_in_evaluation_or_at_rate_zero() -> None:
+    x = torch.randn(7, 5)
+    assert Dropout(0.5).eval()(x) is x
+    assert Dropout(0.0)(x) is x
+
+
+# ---------------------------------------------------------------------------------- numbers of rows
+
+
+@pytest.mark.parametrize("row_sizes", [TRAINING_SIZES, INFERENCE_SIZES])
+def test_permitted_sizes_are_kept_and_others_grow_to_the_next(row_sizes: RowSizes) -> None:
+    sizes = [padded_size(num_rows, row_sizes) for num_rows in range(1, 30_000)]
+    assert sizes == sorted(sizes)
+    assert all(padded_size(size, row_sizes) == size for size in set(sizes))
+    for num_rows, size in enumerate(sizes, 1):
+        smallest_step = max(row_sizes.step, num_rows / row_sizes.per_doubling)
+        assert num_rows <= size < num_rows + smallest_step
+
+
+def test_training_has_few_sizes() -> None:
+    sizes = {padded_size(num_rows, TRAINING_SIZES) for num_rows in range(1, 30_000)}
+    assert len(sizes) < 100
+    assert len({size for size in sizes if size <= 1024}) == 16
+    assert min(sizes) == 64
+
+
+def test_inference_has_few_sizes_that_are_near() -> None:
+    sizes = {rows: padded_size(rows, INFERENCE_SIZES) for rows in range(1, BLOCK_ROWS + 1)}
+    assert all(rows <= size <= max(2 * rows - 1, 1) for rows, size in sizes.items())
+    assert all(size <= rows * 1.5 for rows, size in sizes.items() if rows > 32)
+    assert len(set(sizes.values())) == 24
+    assert len({size for size in sizes.values() if size <= 128}) == 12
+    assert max(sizes.values()) == BLOCK_ROWS
+
+
+@pytest.mark.parametrize("vocabulary", [8, 8000, 32_000, 37_000, 1_000_000])
+def test_a_chunk_has_a_bounded_size_that_is_a_multiple_of_the_step(vocabulary: int) -> None:
+    tokens = chunk_size(vocabulary, "cpu")
+    assert tokens >= MIN_CHUNK_TOKENS
+    assert tokens == MIN_CHUNK_TOKENS or tokens * vocabulary <= CHUNK_LOGITS["cpu"]
+    assert tokens % TRAINING_SIZES.step == 0
+
+
+@pytest.mark.parametrize(("vocabulary", "expected"), [(1, 64), (64, 64), (36_549, 36_608)])
+def test_rows_of_logits_are_aligned_on_gpus(vocabulary: int, expected: int) -> None:
+    assert row_length(vocabulary, "cuda") == expected
+    assert row_length(vocabulary, "cpu") == vocabulary

@@ -10,13 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from nmtkit.config.training import ModelConfig
 from nmtkit.model.attention import CrossAttention, SelfAttention
 from nmtkit.model.kernels import unpadded
-from nmtkit.model.transformer import Transformer
 from nmtkit.packed import Layout, Packed, pack_sequences
 from tests.doubles import pretend_flash
-from tests.tiny import randomize
+from tests.tiny import randomize, tiny_codec, tiny_model
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 MODEL_SIZE, HEADS = 6, 2
@@ -88,18 +86,7 @@ def test_cross_attention_equals_attention_in_a_padded_block(
 def test_a_model_with_flash_attention_pads_no_block(
     window: int, norm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = ModelConfig(
-        encoder_layers=2,
-        decoder_layers=2,
-        model_size=12,
-        feed_forward_size=16,
-        heads=2,
-        key_size=2,
-        dropout=0.0,
-        window=window,
-        norm=norm,
-    )
-    model = Transformer(config, 20, 20, is_shared=True).double()
+    model = tiny_model(tiny_codec(), key_size=2, window=window, norm=norm).double()
     source = pack_sequences([[3, 4, 5, 6, 7], [8], [9, 10]], CPU)
     target = pack_sequences([[1, 12], [1, 13, 14, 15, 16, 17], [1]], CPU)
 
@@ -236,6 +223,7 @@ def test_results_are_equal_on_gpu_and_cpu(kind: str, sizes: tuple[int, int]) -> 
         assert error.item() < 2**-5
 
 
+@pytest.mark.thorough
 def test_a_process_that_translates_on_a_cpu_does_not_import_the_compiler() -> None:
     program = """
 import sys
