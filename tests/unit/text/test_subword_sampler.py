@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from nmtkit.symbols import UNK_ID
 from nmtkit.text.subword import Algorithm, Subword, load_processor
-from nmtkit.text.subword_sampler import SAMPLED, SubwordSampler
+from nmtkit.text.subword_sampler import SAMPLED, SubwordSampler, _Dropout
 from tests.unit.text.test_subword import trained_elsewhere
 
 ALGORITHMS: tuple[Algorithm, ...] = ("bpe", "unigram")
@@ -104,6 +104,14 @@ def test_every_process_draws_the_same(tmp_path: Path) -> None:
         command += [str(tmp_path / algorithm), str(ids)]
         expected += f"{[sampler.sample(ids, seed) for seed in range(5)]}\n"
     assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == expected
+
+
+def test_bpe_with_all_merges_equals_sentencepiece() -> None:
+    vocabulary, cutter = model("bpe"), sampler_of("bpe", 0.1)._segmenter
+    assert isinstance(cutter, _Dropout)
+    for word in {word for line in corpus() for word in line.split()}:
+        merged = cutter._merge(f"\u2581{word}", len(word), random.Random(1))
+        assert merged == [vocabulary.piece(index) for index in vocabulary.encode(word)]
 
 
 def test_without_merges_bpe_gives_characters() -> None:
