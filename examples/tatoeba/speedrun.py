@@ -1,0 +1,120 @@
+"""Compare rows of the speedrun: BLEU of several seeds, and whether a change may enter.
+
+    python speedrun.py CORPUS TARGET SPEEDRUN/OLD SPEEDRUN/NEW ...
+
+CORPUS has valid.TARGET and test.TARGET; a row has them in a folder per seed, as `make speedrun`
+writes them. A change enters if each seed is better than the same seed of the first row, and the
+paired bootstrap over sentences, each with its translations of all seeds, has p < 0.01.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+from nmtkit.config.metrics import MetricsConfig
+from nmtkit.errors import DataError, NmtkitError
+from nmtkit.evaluation.metric import Metric, Score, Statistics
+from nmtkit.evaluation.metrics import count_corpus, make_metrics
+from nmtkit.evaluation.significance import paired_bootstrap
+from nmtkit.evaluation.texts import Text, Texts
+from nmtkit.text.lines import read_lines
+
+RESAMPLES = 1000
+LARGEST_P = 0.01
+SPLITS = ("valid", "test")
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results of a row on one text.
+
+    Attributes:
+        by_seed: BLEU of each seed, in the order of their names.
+        pooled: per sentence, the statistics of BLEU, summed over the seeds.
+        score: BLEU of `pooled`, with its bootstrap interval.
+    """
+
+    by_seed: dict[str, float]
+    pooled: Statistics
+    score: Score
+
+    @staticmethod
+    def read(metric: Metric, row: Path, split: str, reference: Text) -> "Results":
+        """Score the translations `ROW/SEED/SPLIT.*` of every seed.
+
+        Raises:
+            DataError: there are none, or they have another number of lines than the reference.
+        """
+        files = sorted(row.glob(f"*/{split}.*"))
+        if not files:
+            raise DataError(f"{row}: no translations SEED/{split}.*; run `make speedrun` for it")
+        by_seed, counted = {}, []
+        for file in files:
+            system = Text(str(file), list(read_lines(file)))
+            Texts([system], [reference]).check()
+            statistics = count_corpus(metric, system.lines, [reference.lines])
+            by_seed[file.parent.name] = metric.score(statistics, resamples=0).score
+            counted.append(statistics)
+        pooled = [
+            [sum(values) for values in zip(*lines, strict=True)]
+            for lines in zip(*counted, strict=True)
+        ]
+        return Results(by_seed, pooled, metric.score(pooled, RESAMPLES))
+
+    @property
+    def mean(self) -> float:
+        """The mean BLEU of the seeds."""
+        return fmean(self.by_seed.values())
+
+    def is_better(self, other: "Results") -> bool:
+        """Return whether each seed is better than the same seed of another row."""
+        return self.by_seed.keys() == other.by_seed.keys() and all(
+            score > other.by_seed[seed] for seed, score in self.by_seed.items()
+        )
+
+
+def table(corpus: Path, rows: Sequence[Path], target: str) -> list[str]:
+    """Return the lines of a Markdown table with a row per folder.
+
+    Args:
+        corpus: has the references valid.TARGET and test.TARGET.
+        rows: the folders; the first is what the others are compared with.
+        target: the suffix of the target language.
+    """
+    (metric,) = make_metrics(MetricsConfig(metric="bleu"))
+    files = {split: corpus / f"{split}.{target}" for split in SPLITS}
+    references = {split: Text(str(file), list(read_lines(file))) for split, file in files.items()}
+    results = [
+        [Results.read(metric, row, *reference) for reference in references.items()] for row in rows
+    ]
+    lines = ["| row | valid | test | p, valid and test | enters |", "|---|---|---|---|---|"]
+    for row, scored in zip(rows, results, strict=True):
+        cells = [row.name, *map(_cell, scored)]
+        if scored is results[0]:
+            cells += ["", ""]
+        else:
+            pairs = list(zip(results[0], scored, strict=True))
+            p_values = [
+                paired_bootstrap(metric, old.pooled, new.pooled, RESAMPLES) for old, new in pairs
+            ]
+            enters = all(new.is_better(old) for old, new in pairs) and max(p_values) < LARGEST_P
+            cells += [", ".join(f"{p:.3f}" for p in p_values), "yes" if enters else "no"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _cell(results: Results) -> str:
+    interval = results.score.interval
+    assert interval is not None, "scored with resamples"
+    seeds = ", ".join(f"{score:.1f}" for score in results.by_seed.values())
+    return f"{results.mean:.1f} ± {interval.half_width:.1f} ({seeds})"
+
+
+if __name__ == "__main__":
+    try:
+        corpus, target, *rows = sys.argv[1:]
+        sys.stdout.write("\n".join(table(Path(corpus), list(map(Path, rows)), target)) + "\n")
+    except NmtkitError as error:
+        sys.exit(f"speedrun: error: {error}")
