@@ -109,7 +109,7 @@ def _cell(results: Results) -> str:
     interval = results.score.interval
     assert interval is not None, "scored with resamples"
     seeds = ", ".join(f"{score:.1f}" for score in results.by_seed.values())
-    return f"{results.mean:.1f} ± {interval.half_width:.1f} ({seeds})"
+    return f"{results.mean:.1f} \u00b1 {interval.half_width:.1f} ({seeds})"
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ def test_the_mean_is_that_of_the_seeds(tmp_path: Path) -> None:
     (metric,) = make_metrics(MetricsConfig(metric="bleu"))
     low = metric.score(metric.count(worsened(16), [REFERENCE]), resamples=0).score
     cell = table(tmp_path, [row], "de")[-1].split(" | ")[1]
-    assert cell.startswith(f"{(100 + low) / 2:.1f} ± ")
+    assert cell.startswith(f"{(100 + low) / 2:.1f} \u00b1 ")
     assert cell.endswith(f"(100.0, {low:.1f})")
 
 
