@@ -21,6 +21,7 @@ BACK_TRANSLATION = ROOT / "examples" / "back-translation"
 DISTILLATION = ROOT / "examples" / "distillation"
 ALIGNMENT = ROOT / "examples" / "alignment"
 MARKUP = ROOT / "examples" / "markup"
+TATOEBA = ROOT / "examples" / "tatoeba"
 TERMINOLOGY = ROOT / "examples" / "terminology"
 PYTHON = shlex.quote(sys.executable)
 DEADLINE_S = 600

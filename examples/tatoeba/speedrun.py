@@ -3,8 +3,9 @@
     python speedrun.py CORPUS TARGET SPEEDRUN/OLD SPEEDRUN/NEW ...
 
 CORPUS has valid.TARGET and test.TARGET; a row has them in a folder per seed, as `make speedrun`
-writes them. A change enters if each seed is better than the same seed of the first row, and the
-paired bootstrap over sentences, each with its translations of all seeds, has p < 0.01.
+writes them. A change enters if each of at least three seeds is better than the same seed of the
+first row, and the paired bootstrap over sentences, each with its translations of all seeds, has
+p < 0.01, on both texts.
 """
 
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 from statistics import fmean
 
 from nmtkit.config.metrics import MetricsConfig
-from nmtkit.errors import DataError, NmtkitError
+from nmtkit.errors import ConfigError, DataError, NmtkitError
 from nmtkit.evaluation.metric import Metric, Score, Statistics
 from nmtkit.evaluation.metrics import count_corpus, make_metrics
 from nmtkit.evaluation.significance import paired_bootstrap
@@ -23,6 +24,7 @@ from nmtkit.text.lines import read_lines
 
 RESAMPLES = 1000
 LARGEST_P = 0.01
+FEWEST_SEEDS = 3
 SPLITS = ("valid", "test")
 
 
@@ -41,15 +43,15 @@ class Results:
     score: Score
 
     @staticmethod
-    def read(metric: Metric, row: Path, split: str, reference: Text) -> "Results":
-        """Score the translations `ROW/SEED/SPLIT.*` of every seed.
+    def read(metric: Metric, row: Path, name: str, reference: Text) -> "Results":
+        """Score the translations `ROW/SEED/NAME` of every seed.
 
         Raises:
             DataError: there are none, or they have another number of lines than the reference.
         """
-        files = sorted(row.glob(f"*/{split}.*"))
+        files = sorted(row.glob(f"*/{name}"))
         if not files:
-            raise DataError(f"{row}: no translations SEED/{split}.*; run `make speedrun` for it")
+            raise DataError(f"{row}: no translations SEED/{name}; run `make speedrun` for it")
         by_seed, counted = {}, []
         for file in files:
             system = Text(str(file), list(read_lines(file)))
@@ -70,9 +72,8 @@ class Results:
 
     def is_better(self, other: "Results") -> bool:
         """Return whether each seed is better than the same seed of another row."""
-        return self.by_seed.keys() == other.by_seed.keys() and all(
-            score > other.by_seed[seed] for seed, score in self.by_seed.items()
-        )
+        scores = other.by_seed
+        return all(score > scores[seed] for seed, score in self.by_seed.items())
 
 
 def table(corpus: Path, rows: Sequence[Path], target: str) -> list[str]:
@@ -82,13 +83,15 @@ def table(corpus: Path, rows: Sequence[Path], target: str) -> list[str]:
         corpus: has the references valid.TARGET and test.TARGET.
         rows: the folders; the first is what the others are compared with.
         target: the suffix of the target language.
+
+    Raises:
+        DataError: a row has no translations, other seeds, or other numbers of lines.
+        ConfigError: a file is missing.
     """
     (metric,) = make_metrics(MetricsConfig(metric="bleu"))
-    files = {split: corpus / f"{split}.{target}" for split in SPLITS}
-    references = {split: Text(str(file), list(read_lines(file))) for split, file in files.items()}
-    results = [
-        [Results.read(metric, row, *reference) for reference in references.items()] for row in rows
-    ]
+    names = [f"{split}.{target}" for split in SPLITS]
+    references = [Text(name, list(read_lines(corpus / name))) for name in names]
+    results = [[Results.read(metric, row, one.name, one) for one in references] for row in rows]
     lines = ["| row | valid | test | p, valid and test | enters |", "|---|---|---|---|---|"]
     for row, scored in zip(rows, results, strict=True):
         cells = [row.name, *map(_cell, scored)]
@@ -96,13 +99,28 @@ def table(corpus: Path, rows: Sequence[Path], target: str) -> list[str]:
             cells += ["", ""]
         else:
             pairs = list(zip(results[0], scored, strict=True))
+            _check_seeds(row, pairs)
             p_values = [
                 paired_bootstrap(metric, old.pooled, new.pooled, RESAMPLES) for old, new in pairs
             ]
-            enters = all(new.is_better(old) for old, new in pairs) and max(p_values) < LARGEST_P
+            enters = (
+                all(new.is_better(old) for old, new in pairs)
+                and max(p_values) < LARGEST_P
+                and len(scored[0].by_seed) >= FEWEST_SEEDS
+            )
             cells += [", ".join(f"{p:.3f}" for p in p_values), "yes" if enters else "no"]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
+
+
+def _check_seeds(row: Path, pairs: Sequence[tuple[Results, Results]]) -> None:
+    """Raise DataError if the first row has translations of other seeds."""
+    for old, new in pairs:
+        if odd := sorted(old.by_seed.keys() ^ new.by_seed.keys()):
+            raise DataError(
+                f"{row}: seeds that only one of both rows has: {', '.join(odd)}; run `make "
+                "speedrun` with the same SEEDS for both"
+            )
 
 
 def _cell(results: Results) -> str:
@@ -112,9 +130,20 @@ def _cell(results: Results) -> str:
     return f"{results.mean:.1f} \u00b1 {interval.half_width:.1f} ({seeds})"
 
 
-if __name__ == "__main__":
+def main() -> int:
+    """Print the table; return the exit code."""
+    if len(sys.argv) < 4:
+        sys.stderr.write("usage: speedrun.py CORPUS TARGET ROW ...\n")
+        return ConfigError.exit_code
+    corpus, target, *rows = sys.argv[1:]
     try:
-        corpus, target, *rows = sys.argv[1:]
-        sys.stdout.write("\n".join(table(Path(corpus), list(map(Path, rows)), target)) + "\n")
+        lines = table(Path(corpus), [*map(Path, rows)], target)
     except NmtkitError as error:
-        sys.exit(f"speedrun: error: {error}")
+        sys.stderr.write(f"speedrun: error: {error}\n")
+        return error.exit_code
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
