@@ -17,6 +17,7 @@ COMMAND = (sys.executable, "-m", "nmtkit_cli")
 TIMEOUT_S = 60
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path.cwd())}
 FULL = Path("/dev/full")
+RUN = Path("tests/golden/formats/run").absolute()
 
 Process = subprocess.CompletedProcess[bytes]
 
@@ -112,6 +113,23 @@ def test_an_error_is_one_line_with_its_exit_code(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.sampled(every=1)
+@pytest.mark.parametrize(
+    "arguments",
+    [("score", "text", "--reference", "text"), ("report", RUN)],
+    ids=["score", "report"],
+)
+def test_a_page_that_exists_is_not_replaced_unasked(
+    arguments: tuple[object, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "text").write_bytes(b"a b c d\n")
+    page = tmp_path / "page.html"
+    page.write_bytes(b"mine")
+    done = commands.nmtkit(*arguments, "--html", "page.html", folder=tmp_path)
+    refused(done, 2, "page.html; --overwrite")
+    assert (done.stdout, page.read_bytes()) == (b"", b"mine")
+
+
 def test_the_configuration_of_another_toolkit_is_no_recipe(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text("train_steps: 100000\n")
     process = commands.nmtkit("train", "d", "--out", "r", "--config", "x.yaml", folder=tmp_path)
@@ -124,23 +142,28 @@ def test_without_arguments_the_help_is_printed(tmp_path: Path) -> None:
     assert process.stdout == nmtkit(["--help"], tmp_path, {}).stdout
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [["--version"], ["train", "--print-config"], ["score"]],
-)
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    """Return a folder with a text, ref, and candidates for reranking, n-best."""
+    (tmp_path / "ref").write_bytes(b"a b c d\n")
+    (tmp_path / "n-best").write_bytes(b'{"source": "a", "translation": "b"}\n')
+    return tmp_path
+
+
+SCORE, RERANK = "score --reference ref", "rerank --features length n-best"
+
+
+@pytest.mark.parametrize("line", ["--help", "--version", "train --print-config", SCORE, RERANK])
 @pytest.mark.skipif(not FULL.is_char_device(), reason="there is no device /dev/full")
-def test_a_full_disk_behind_standard_output_is_exit_5(arguments: list[str], tmp_path: Path) -> None:
-    if arguments == ["score"]:
-        (tmp_path / "ref").write_bytes(b"a b c d\n")
-        arguments = ["score", "--reference", "ref"]
+def test_a_full_disk_behind_standard_output_is_exit_5(line: str, texts: Path) -> None:
     with FULL.open("wb") as full:
         process = subprocess.run(
-            [*COMMAND, *arguments],
+            [*COMMAND, *line.split()],
             input=b"a b c d\n",
             stdout=full,
             stderr=subprocess.PIPE,
             check=False,
-            cwd=tmp_path,
+            cwd=texts,
             env=ENVIRONMENT,
         )
     refused(process, 5, f"standard output {os.strerror(errno.ENOSPC)}")
@@ -181,18 +204,14 @@ def test_standard_output_for_reading_only_is_exit_5() -> None:
 
 @pytest.mark.parametrize(
     ("line", "stream"),
-    [
-        ("score --reference ref", "<&-"),
-        *((line, ">&-") for line in ("score --reference ref", "train -h")),
-    ],
+    [(SCORE, "<&-"), *((line, ">&-") for line in (SCORE, RERANK, "train -h"))],
 )
-def test_a_closed_standard_stream_is_reported(line: str, stream: str, tmp_path: Path) -> None:
-    (tmp_path / "ref").write_bytes(b"a b c d\n")
+def test_a_closed_standard_stream_is_reported(line: str, stream: str, texts: Path) -> None:
     process = subprocess.run(
         ["sh", "-c", f'"$@" < ref {stream}', "sh", *COMMAND, *line.split()],
         capture_output=True,
         check=False,
-        cwd=tmp_path,
+        cwd=texts,
         env=ENVIRONMENT,
     )
     code, keys = {"<&-": (2, "standard input"), ">&-": (5, "standard output")}[stream]
@@ -231,6 +250,7 @@ def test_the_configuration_that_is_printed_reads_back_as_itself(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
+        ("nmtkit tra", ["plain,train", "plain,translate"]),
         ("nmtkit translate --be", ["plain,--beam"]),
         ("nmtkit train --positions l", ["plain,learned"]),
         ("nmtkit train --preset b", ["plain,base", "plain,big", "plain,big-en-fr"]),

@@ -85,6 +85,15 @@ def test_a_training_state_of_other_fields_is_read_or_named(folder: Path, run: Pa
 
 
 @pytest.mark.sampled(every=1)
+def test_a_dataset_that_exists_is_not_replaced_unasked(folder: Path) -> None:
+    before = (folder / "data" / "manifest.json").read_bytes()
+    corpus = ("--train", folder / "train", "--valid", folder / "valid")
+    done = nmtkit_in_text("preprocess", "-s", "en", "-t", "de", *corpus, "--out", folder / "data")
+    refused(done, 2, f"{folder / 'data'}; --overwrite")
+    assert (folder / "data" / "manifest.json").read_bytes() == before
+
+
+@pytest.mark.sampled(every=1)
 def test_from_text_to_a_score(folder: Path, run: Path) -> None:
     done = nmtkit_in_text("average-checkpoints", run, "--last", 3, "--out", folder / "model")
     assert done.returncode == 0, done.stderr
