@@ -20,6 +20,8 @@ from tests.messages import refuses
 from tests.snapshots import read_tensors, tiny_run, tiny_snapshot, tiny_tensors
 from tests.tiny import tiny_codec, tiny_model
 
+CPU = torch.device("cpu")
+
 
 @pytest.mark.parametrize("exists", [False, True])
 def test_a_run_begins_where_there_is_nothing(exists: bool, tmp_path: Path) -> None:
@@ -212,9 +214,6 @@ def test_a_file_that_is_something_else_is_refused_unread(
         refuses(DamagedError, f"run/{name}"),
     ):
         read(run)
-
-
-CPU = torch.device("cpu")
 
 
 def real_run(path: Path) -> RunFolder:

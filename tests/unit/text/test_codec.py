@@ -177,11 +177,11 @@ def test_a_wrong_description_is_an_error(tmp_path: Path, change: dict[str, Any],
 @pytest.mark.parametrize(
     ("codec", "name", "change", "keys"),
     [
-        (tiny_codec(), "codec.json", lambda _: b"[" * 100_000, "JSON"),
-        (tiny_codec(), "shared.txt", lambda data: data + b"a\n", ":20 a"),
-        (subword_codec(), "target.model", lambda data: data[:50], "SentencePiece"),
-        (tiny_codec(), "codec.json", None, ""),
-        (subword_codec(), "source.model", None, ""),
+        (tiny_codec(), "codec.json", lambda _: b"[" * 100_000, "codec.json JSON"),
+        (tiny_codec(), "shared.txt", lambda data: data + b"a\n", "shared.txt:20 a"),
+        (subword_codec(), "target.model", lambda data: data[:50], "target.model SentencePiece"),
+        (tiny_codec(), "codec.json", None, "codec.json"),
+        (subword_codec(), "source.model", None, "source.model"),
     ],
     ids=["description", "words", "model", "no description", "no model"],
 )
@@ -197,5 +197,5 @@ def test_a_damaged_or_missing_file_is_named(
     path.unlink()
     if change is not None:
         path.write_bytes(change(data))
-    with refuses(DamagedError, f"{path}{keys}" if keys[:1] == ":" else f"{path} {keys}"):
+    with refuses(DamagedError, keys):
         TextCodec.load(tmp_path)

@@ -35,6 +35,9 @@ from nmtkit.text.lines import (
 from tests.messages import refuses
 from tests.tiny import never_warn
 
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
 TEXTS = st.binary().filter(lambda data: not data.startswith(tuple(_SIGNATURES)))
 LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
@@ -369,10 +372,6 @@ def test_a_chunk_is_read_only_when_requested() -> None:
     chunks = numbered_chunks(items, 3)
     next(chunks)
     assert next(items) == 3
-
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
 
 
 class Endless(io.RawIOBase):
