@@ -1,4 +1,4 @@
-"""The schedules' closed forms; Adam, with weight decay and skipped updates, is torch's."""
+"""The schedules' closed forms, Adam's formula; weight decay and skipped updates are torch's."""
 
 import copy
 import math
@@ -109,6 +109,26 @@ def test_the_highest_learning_rate_is_that_of_the_updates_of_a_run(
     config = replace(DECAYING, schedule=schedule, max_updates=max_updates)
     rates = [learning_rate(update, 64, config) for update in range(1, max_updates + 1)]
     assert highest_learning_rate(64, config, config.max_updates) == max(rates)
+
+
+def test_three_updates_follow_the_formula_of_adam() -> None:
+    beta1, beta2, epsilon = 0.8, 0.95, 0.3
+    config = TrainingConfig(adam_beta1=beta1, adam_beta2=beta2, adam_epsilon=epsilon)
+    model = torch.nn.Linear(3, 1, bias=False).double()
+    expected = model.weight.detach().clone()
+    optimizer = make_optimizer(model, config)
+    first, second = torch.zeros_like(expected), torch.zeros_like(expected)
+    for update in range(1, 4):
+        gradient = torch.tensor([[0.1, -2.0, 3.0]], dtype=torch.float64) * update
+        optimizer.param_groups[0]["lr"] = 0.1 * update
+        model.weight.grad = gradient.clone()
+        optimizer.step()
+        first = beta1 * first + (1 - beta1) * gradient
+        second = beta2 * second + (1 - beta2) * gradient**2
+        corrected = first / (1 - beta1**update), second / (1 - beta2**update)
+        expected -= 0.1 * update * corrected[0] / (corrected[1].sqrt() + epsilon)
+    # Rounding of float64.
+    torch.testing.assert_close(model.weight.detach(), expected, rtol=0, atol=1e-12)
 
 
 def updated(
