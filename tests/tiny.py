@@ -83,6 +83,7 @@ def tiny_recipe(train: str, valid: str) -> PreprocessRecipe:
 
 def changed(recipe: PreprocessRecipe, **settings: Any) -> PreprocessRecipe:
     """Return a recipe with other values of these settings."""
+    assert settings.keys() <= fields_of(PreprocessRecipe).keys()
     return recipe_of(PreprocessRecipe, values_of(recipe) | settings)
 
 
@@ -241,6 +242,8 @@ def with_settings(recipe: TrainRecipe, **settings: Value) -> TrainRecipe:
 
 def tiny_train_recipe(max_updates: int, dropout: float, **settings: Value) -> TrainRecipe:
     """Return a recipe for `tiny_dataset`: two micro-batches per update, all saved and logged.
+
+    Its search has a small beam and short translations, or no settings without a validation.
 
     Args:
         max_updates: of the run.

@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 
 from nmtkit.data.batch import Batch
-from nmtkit.errors import ConfigError, LostRankError
+from nmtkit.errors import ConfigError, LostRankError, ResourceError
 from nmtkit.model.kernels.cross_entropy import CrossEntropy, smoothed_cross_entropy
+from nmtkit.storage.checkpoint import Snapshot, write_checkpoint
 from nmtkit.storage.run_folder import RunFolder
-from nmtkit.training import objective
+from nmtkit.training import checkpointing, objective
 from nmtkit.training.run import train
 from nmtkit.training.state import TrainState
 from tests.launching import parameters
@@ -257,6 +258,21 @@ def test_an_error_of_rank_0_is_reported_once_and_ends_all(data: Path, tmp_path: 
     assert first.exit_code == 2
     assert "is not the folder of a run" in first.message
     assert second == RankEnd(2, "")
+
+
+def test_a_save_that_fails_on_rank_0_disturbs_the_training_of_no_rank(
+    data: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail_once(run: RunFolder, snapshot: Snapshot) -> None:
+        if snapshot.update == 5:
+            raise ResourceError("the disk is full")
+        write_checkpoint(run, snapshot)
+
+    monkeypatch.setattr(checkpointing, "write_checkpoint", fail_once)
+    assert train_on(2, recipe_of(dropout=0.1, micro_batches=4), data, tmp_path) == [DONE] * 2
+    folders = [tmp_path / "checkpoints" / f"{update:08}" for update in (5, 10)]
+    assert [folder.exists() for folder in folders] == [False, True]
+    assert_same_model(tmp_path, whole)
 
 
 @pytest.mark.sampled(every=4)

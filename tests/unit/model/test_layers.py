@@ -1,4 +1,3 @@
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,7 +9,7 @@ from torch import Tensor, nn
 from nmtkit.config import training
 from nmtkit.config.schema import TrainRecipe, fields_of
 from nmtkit.config.training import ModelConfig
-from nmtkit.model.attention import SelfAttention
+from nmtkit.model.attention import CrossAttention, SelfAttention
 from nmtkit.model.layers import (
     ACTIVATIONS,
     NORMS,
@@ -44,13 +43,14 @@ def config(norm: str, dropout: float, activation_dropout: float) -> ModelConfig:
     )
 
 
-def copy_attention(ours: SelfAttention, oracle: nn.MultiheadAttention) -> None:
-    oracle.in_proj_weight.copy_(ours.query_key_value.weight)
-    oracle.in_proj_bias.copy_(ours.query_key_value.bias)
-    oracle.out_proj.load_state_dict(ours.output.state_dict())
+Counterparts = list[tuple[list[Tensor], Tensor]]
+"""Our parameters, and the one of torch that holds them below each other."""
 
 
-def torch_encoder_layer(layer: EncoderLayer, norm: str) -> nn.TransformerEncoderLayer:
+def torch_encoder_layer(
+    layer: EncoderLayer, norm: str
+) -> tuple[nn.TransformerEncoderLayer, Counterparts]:
+    """Return torch's layer with the parameters of ours."""
     oracle = nn.TransformerEncoderLayer(
         MODEL_SIZE,
         HEADS,
@@ -61,13 +61,20 @@ def torch_encoder_layer(layer: EncoderLayer, norm: str) -> nn.TransformerEncoder
         norm_first=norm == "pre",
         dtype=torch.float64,
     )
-    with torch.no_grad():
-        copy_attention(layer.self_attention, oracle.self_attn)
-    copy_rest(layer, oracle, [oracle.norm1, oracle.norm2])
-    return oracle
+    counterparts = [
+        *of_attention(
+            layer.self_attention, [layer.self_attention.query_key_value], oracle.self_attn
+        ),
+        *of_rest(layer, oracle, [oracle.norm1, oracle.norm2]),
+    ]
+    copy(counterparts)
+    return oracle, counterparts
 
 
-def torch_decoder_layer(layer: DecoderLayer, norm: str) -> nn.TransformerDecoderLayer:
+def torch_decoder_layer(
+    layer: DecoderLayer, norm: str
+) -> tuple[nn.TransformerDecoderLayer, Counterparts]:
+    """Return torch's layer with the parameters of ours."""
     oracle = nn.TransformerDecoderLayer(
         MODEL_SIZE,
         HEADS,
@@ -78,26 +85,52 @@ def torch_decoder_layer(layer: DecoderLayer, norm: str) -> nn.TransformerDecoder
         norm_first=norm == "pre",
         dtype=torch.float64,
     )
-    ours, theirs = layer.memory_attention, oracle.multihead_attn
-    with torch.no_grad():
-        copy_attention(layer.self_attention, oracle.self_attn)
-        theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.key_value.weight]))
-        theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, ours.key_value.bias]))
-    theirs.out_proj.load_state_dict(ours.output.state_dict())
-    copy_rest(layer, oracle, [oracle.norm1, oracle.norm2, oracle.norm3])
-    return oracle
+    own, memory = layer.self_attention, layer.memory_attention
+    counterparts = [
+        *of_attention(own, [own.query_key_value], oracle.self_attn),
+        *of_attention(memory, [memory.query, memory.key_value], oracle.multihead_attn),
+        *of_rest(layer, oracle, [oracle.norm1, oracle.norm2, oracle.norm3]),
+    ]
+    copy(counterparts)
+    return oracle, counterparts
 
 
-def copy_rest(
+def of_attention(
+    ours: SelfAttention | CrossAttention,
+    projections: Sequence[nn.Linear],
+    theirs: nn.MultiheadAttention,
+) -> Counterparts:
+    return [
+        ([one.weight for one in projections], theirs.in_proj_weight),
+        ([one.bias for one in projections], theirs.in_proj_bias),
+        *of_module(ours.output, theirs.out_proj),
+    ]
+
+
+def of_rest(
     layer: EncoderLayer | DecoderLayer,
     oracle: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer,
     layer_norms: Sequence[nn.Module],
-) -> None:
-    oracle.linear1.load_state_dict(layer.feed_forward.inner.state_dict())
-    oracle.linear2.load_state_dict(layer.feed_forward.outer.state_dict())
+) -> Counterparts:
+    counterparts = [
+        *of_module(layer.feed_forward.inner, oracle.linear1),
+        *of_module(layer.feed_forward.outer, oracle.linear2),
+    ]
     for residual, layer_norm in zip(layer.residuals, layer_norms, strict=True):
         assert isinstance(residual, Residual)
-        layer_norm.load_state_dict(residual.norm.state_dict())
+        counterparts += of_module(residual.norm, layer_norm)
+    return counterparts
+
+
+def of_module(ours: nn.Module, theirs: nn.Module) -> Counterparts:
+    named = dict(ours.named_parameters())
+    return [([named[name]], other) for name, other in theirs.named_parameters()]
+
+
+def copy(counterparts: Counterparts) -> None:
+    with torch.no_grad():
+        for ours, other in counterparts:
+            other.copy_(torch.cat(ours))
 
 
 def causal_mask(size: int) -> Tensor:
@@ -106,18 +139,18 @@ def causal_mask(size: int) -> Tensor:
 
 
 def assert_same_with_gradients(
-    pairs: tuple[Tensor, Tensor], layers: tuple[nn.Module, nn.Module], leaves: list[Tensor]
+    actual: Tensor, expected: Tensor, leaves: list[Tensor], counterparts: Counterparts
 ) -> None:
-    """Compare our output and torch's, the gradients of leaves, and the norm of the parameters'."""
-    torch.testing.assert_close(*pairs, rtol=0.0, atol=TOLERANCE)
-    weights = torch.randn_like(pairs[0])
-    of_leaves, norms = [], []
-    for output, layer in zip(pairs, layers, strict=True):
-        found = torch.autograd.grad((output * weights).sum(), [*leaves, *layer.parameters()])
-        of_leaves.append(found[: len(leaves)])
-        norms.append(math.hypot(*(float(one.norm()) for one in found[len(leaves) :])))
-    torch.testing.assert_close(*of_leaves, rtol=0.0, atol=TOLERANCE)
-    assert norms[0] == pytest.approx(norms[1], rel=1e-10)
+    """Compare our output and torch's, and the gradients of leaves and of each parameter."""
+    torch.testing.assert_close(actual, expected, rtol=0.0, atol=TOLERANCE)
+    pairs = [*(([leaf], leaf) for leaf in leaves), *counterparts]
+    weights = torch.randn_like(actual)
+    ours = torch.autograd.grad((actual * weights).sum(), [one for own, _ in pairs for one in own])
+    theirs = torch.autograd.grad((expected * weights).sum(), [other for _, other in pairs])
+    found = iter(ours)
+    for (own, _), gradient in zip(pairs, theirs, strict=True):
+        together = torch.cat([next(found) for _ in own])
+        torch.testing.assert_close(together, gradient, rtol=0.0, atol=TOLERANCE)
 
 
 @norms
@@ -125,18 +158,18 @@ def assert_same_with_gradients(
 def test_the_encoder_layer_equals_torchs(sizes: list[int], norm: str) -> None:
     layer = EncoderLayer(config(norm, 0.0, 0.0))
     randomize(layer)
-    oracle = torch_encoder_layer(layer, norm)
+    oracle, counterparts = torch_encoder_layer(layer, norm)
     x, layout = random_values(sizes), Layout(sizes, CPU)
     actual = layer(x, partial(layer.self_attention, layout=layout, is_causal=False))
     expected = torch.cat([oracle(sentence[None])[0] for sentence in x.split(sizes)])
-    assert_same_with_gradients((actual, expected), (layer, oracle), [x])
+    assert_same_with_gradients(actual, expected, [x], counterparts)
 
 
 @norms
 def test_the_decoder_layer_equals_torchs(norm: str) -> None:
     layer = DecoderLayer(config(norm, 0.0, 0.0))
     randomize(layer)
-    oracle = torch_decoder_layer(layer, norm)
+    oracle, counterparts = torch_decoder_layer(layer, norm)
     x, memory = random_values(TARGET), random_values(SOURCE)
     layout, packed = Layout(TARGET, CPU), Packed(memory, Layout(SOURCE, CPU))
     actual = layer(
@@ -148,7 +181,7 @@ def test_the_decoder_layer_equals_torchs(norm: str) -> None:
     expected = torch.cat(
         [oracle(t[None], s[None], tgt_mask=causal_mask(len(t)))[0] for t, s in sentences]
     )
-    assert_same_with_gradients((actual, expected), (layer, oracle), [x, memory])
+    assert_same_with_gradients(actual, expected, [x, memory], counterparts)
 
 
 @norms

@@ -24,7 +24,7 @@ from nmtkit.training import run
 from nmtkit.training.initialization import Parent
 from tests.messages import refuses
 from tests.tiny import never_warn, prepared, tiny_directions, tiny_train_recipe
-from tests.training import logged
+from tests.training import assert_resumes, logged
 
 pytestmark = pytest.mark.sampled(every=3)
 
@@ -48,6 +48,11 @@ def test_the_start_says_how_often_each_direction_is_seen(
     for direction in DIRECTIONS:
         assert f"direction {direction}: 8 pairs per epoch, 33." in start
     assert "nl-en: 8 pairs per epoch, 33.3%; it has no validation text" in start
+
+
+def test_a_resumed_run_samples_as_the_uninterrupted_one(directions: Path, tmp_path: Path) -> None:
+    recipe = tiny_train_recipe(max_updates=6, dropout=0.0, sampling_temperature=5)
+    assert_resumes(recipe, directions, tmp_path, (1, 3, 6))
 
 
 def test_a_temperature_needs_directions(data: Path, tmp_path: Path) -> None:
