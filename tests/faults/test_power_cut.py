@@ -142,3 +142,12 @@ def test_a_writer_whose_syncs_are_in_vain_is_found(name: str, tmp_path: Path) ->
         check_end(disk)
     with pytest.raises((AssertionError, DamagedError)):
         check_cuts(disk, SCENARIOS[name], tmp_path)
+
+
+def test_of_a_file_that_grows_only_what_was_synced_is_certain(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"12\n")
+    disk = Disk(tmp_path)
+    with disk.watching(is_synced=True), (tmp_path / "log").open("ab") as stream:
+        stream.write(b"34\n")
+    found = {state["log"] for state in disk.states}
+    assert found == {b"12\n", b"12\n3", b"12\n\0\0\0", b"12\n34\n"}
