@@ -71,39 +71,52 @@ def test_the_error_of_a_bad_value_names_key_and_valid_values(
         read_values(f"[{section}]\n{key} = {literal}\n", recipe_type, "file")
 
 
-POSITIVE = (
-    "encoder_layers decoder_layers feed_forward_size heads norm_epsilon max_positions "
-    "update_tokens max_updates warmup_updates adam_epsilon save_every keep log_every"
+COUNTS = (
+    "encoder_layers decoder_layers feed_forward_size heads max_positions update_tokens max_updates "
+    "warmup_updates save_every keep log_every"
 )
-NOT_NEGATIVE = (
-    "window key_size value_size attention_dropout activation_dropout max_epochs max_minutes seed "
-    "clip_norm save_minutes validate_every patience threads learning_rate_scale"
+COUNTS_OR_NONE = (
+    "window key_size value_size max_epochs validate_every patience seed threads devices"
 )
-SIZES = (
-    "encoder_layers decoder_layers model_size feed_forward_size heads key_size value_size "
-    "max_positions devices rank_timeout"
-)
-OF_OUTPUT = "beam n_best max_output_length min_length_offset max_length_offset"
+FRACTIONS = "dropout attention_dropout activation_dropout label_smoothing"
+OFFSETS = "max_output_length min_length_offset"
 
 
 @pytest.mark.parametrize(
-    ("recipe_type", "value", "names"),
+    ("recipe_type", "bound", "beyond", "names"),
     [
-        (TrainRecipe, 0, POSITIVE),
-        (TrainRecipe, -1, NOT_NEGATIVE),
-        (TrainRecipe, 1, "model_size dropout adam_beta1 adam_beta2 label_smoothing"),
-        (TrainRecipe, 10**9, SIZES),
-        (TranslateRecipe, 0, "beam max_length_offset"),
-        (TranslateRecipe, -1, "batch_size"),
-        (TranslateRecipe, 10**9, OF_OUTPUT),
-        (PreprocessRecipe, 7, "vocab_size target_vocab_size"),
-        (PreprocessRecipe, 10**9, "vocab_size target_vocab_size"),
+        (TrainRecipe, 1, 0, COUNTS),
+        (TrainRecipe, 0, -1, COUNTS_OR_NONE),
+        (TrainRecipe, 0, -1e-9, f"{FRACTIONS} adam_beta1 adam_beta2"),
+        (TrainRecipe, 0, -1e-9, "max_minutes save_minutes clip_norm"),
+        (TrainRecipe, 2, 1, "model_size"),
+        (TrainRecipe, 0.01, 0.009, "rank_timeout"),
+        (TrainRecipe, 1e-9, 9e-10, "learning_rate_scale"),
+        (TrainRecipe, 1e-12, 9e-13, "norm_epsilon"),
+        (TrainRecipe, 1e-20, 9e-21, "adam_epsilon"),
+        (TrainRecipe, 0.99, 0.991, FRACTIONS),
+        (TrainRecipe, 0.9999, 0.99991, "adam_beta1"),
+        (TrainRecipe, 0.99999, 0.999991, "adam_beta2"),
+        (TrainRecipe, 1000, 1001, "encoder_layers decoder_layers"),
+        (TrainRecipe, 1024, 1025, "devices threads"),
+        (TrainRecipe, 65_536, 65_537, "model_size heads key_size value_size"),
+        (TrainRecipe, 100_000, 100_001, "rank_timeout"),
+        (TrainRecipe, 1_000_000, 1_000_001, "max_positions"),
+        (TrainRecipe, 1_048_576, 1_048_577, "feed_forward_size"),
+        (TranslateRecipe, 1, 0, "beam n_best max_length_offset"),
+        (TranslateRecipe, 0, -1, f"batch_size {OFFSETS}"),
+        (TranslateRecipe, 10_000, 10_001, "beam n_best"),
+        (TranslateRecipe, 1_000_000, 1_000_001, f"max_length_offset {OFFSETS}"),
+        (PreprocessRecipe, 8, 7, "vocab_size target_vocab_size"),
+        (PreprocessRecipe, 10_000_000, 10_000_001, "vocab_size target_vocab_size"),
     ],
 )
-def test_a_number_out_of_the_range_of_its_setting_is_refused(
-    recipe_type: type[Recipe], value: int, names: str
+def test_the_range_of_a_number_ends_at_its_bound(
+    recipe_type: type[Recipe], bound: float, beyond: float, names: str
 ) -> None:
-    _, problems = check_values(recipe_type, dict.fromkeys(names.split(), value))
+    within, no_problems = check_values(recipe_type, dict.fromkeys(names.split(), bound))
+    assert (within, no_problems) == (dict.fromkeys(names.split(), bound), [])
+    _, problems = check_values(recipe_type, dict.fromkeys(names.split(), beyond))
     assert [key for problem in problems for key in problem.keys] == names.split()
 
 
