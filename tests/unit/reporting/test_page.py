@@ -160,14 +160,30 @@ def test_the_policy_names_the_style_and_the_script_by_their_hashes() -> None:
     )
 
 
-@pytest.mark.parametrize(
+pages = pytest.mark.parametrize(
     "text",
     [
         attention_page("title", {}, []),
         report_page("title", "verdict", "", [], [], []),
         systems_page(comparison()),
     ],
+    ids=["attention", "report", "systems"],
 )
+
+
+@pages
+def test_every_colour_is_given_for_light_and_for_dark(text: str) -> None:
+    (style,) = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
+    parts = re.split(r"@media \(prefers-color-scheme: dark\) \{((?:[^{}]*\{[^{}]*\})*\s*)\}", style)
+    light, dark = (
+        re.findall(r"(--[\w-]+|\.[\w-]+ \{ color): #[0-9a-f]{6}", "".join(part))
+        for part in (parts[::2], parts[1::2])
+    )
+    assert sorted(light) == sorted(dark)
+    assert {"--page", "--text"} <= set(re.findall(r"var\((--[\w-]+)", style)) <= {*light, "--own"}
+
+
+@pages
 def test_the_policy_of_a_page_permits_its_own_style_and_script(text: str) -> None:
     (style,) = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
     (script,) = re.findall(r'<script type="module">(.*?)</script>', text, re.DOTALL)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmtkit.reporting.page import package_file
 from nmtkit.reporting.svg import Axis, Curve, Plot, draw, fit_axis
 from tests.unit.reporting.builders import HOSTILE
 
@@ -111,6 +112,22 @@ def test_curves_differ_by_colour_and_dashes() -> None:
     looks = [(one.attrib["class"], one.attrib["stroke-dasharray"]) for one in curves]
     assert len(set(looks)) == 30
     assert len({dashes for _, dashes in looks[:5]}) == len({name for name, _ in looks[:5]}) == 5
+
+
+def test_every_colour_of_a_curve_is_given_for_light_and_for_dark() -> None:
+    used = {
+        name
+        for curve in curves_of(parsed(plot_of(*([1.0],) * 30)))
+        for name in curve.attrib["class"].split()
+        if name.startswith("color-")
+    }
+    light, dark = package_file("nmtkit.reporting", "plot.css").split(
+        "@media (prefers-color-scheme: dark)"
+    )
+    for sheet in (light, dark):
+        colours = dict(re.findall(r"\.(color-\d+) \{ color: (#[0-9a-f]{6}); \}", sheet))
+        assert colours.keys() == used
+        assert len(set(colours.values())) == len(used)
 
 
 def test_a_run_keeps_its_colour_if_another_has_no_points() -> None:
