@@ -85,5 +85,3 @@ def test_more_pairs_than_there_are_is_one_line(tmp_path: Path) -> None:
         f"split: error: {tmp_path}/train: 2 pairs without empty sides, so --pairs must be from 1 "
         "to 1, not 2 (make: PAIRS=)\n"
     )
-    missing = make("score", folder=BACK_TRANSLATION)
-    assert "set CORPUS=/folder with train, valid and test text" in missing.stderr
