@@ -116,8 +116,11 @@ def test_totals_are_sums_and_perplexities_follow_from_them() -> None:
     assert totals.word_perplexity == pytest.approx(math.exp(4 / 3))
 
 
-def test_a_line_has_the_perplexity_of_its_tokens_and_no_tokens_have_1() -> None:
+def test_a_line_has_the_perplexity_of_its_tokens() -> None:
     line = ScoredLine(("A", "x", "</s>"), (-1.0, -2.0, -0.6), 2)
     assert line.perplexity == pytest.approx(math.exp(1.2))
+
+
+def test_no_tokens_have_a_perplexity_of_1() -> None:
     assert (Totals().perplexity, Totals().word_perplexity) == (1.0, 1.0)
     assert ScoredLine((), (), 0).perplexity == 1.0

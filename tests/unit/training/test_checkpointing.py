@@ -235,7 +235,7 @@ def test_old_checkpoints_that_cannot_be_deleted_are_reported_and_training_contin
 
 
 @pytest.mark.parametrize("save_minutes", [CheckpointConfig().save_minutes, 0])
-def test_the_end_is_saved_though_the_save_before_failed_also_for_too_long(
+def test_a_save_of_the_end_makes_up_for_one_that_has_failed(
     save_minutes: float, run: SavedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saver = run.saver(CheckpointConfig(save_every=1, save_minutes=save_minutes))

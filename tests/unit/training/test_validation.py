@@ -192,7 +192,7 @@ def test_the_logged_loss_is_that_of_the_saved_checkpoint_sentence_by_sentence(
 
 
 @pytest.mark.parametrize("batch_tokens", [1, 12, 10_000])
-def test_the_loss_has_no_dropout_depends_on_no_batch_and_leaves_the_model_in_training(
+def test_the_loss_in_any_batches_is_that_of_sentences_without_dropout(
     batch_tokens: int, run: Path, dataset: Path
 ) -> None:
     model = load_model(run, CPU).model
@@ -201,6 +201,14 @@ def test_the_loss_has_no_dropout_depends_on_no_batch_and_leaves_the_model_in_tra
     result = validated(validator)
     assert result.nll == pytest.approx(expected, rel=1e-5)
     assert (result.scores, result.signatures) == ({}, {})
+
+
+def test_validation_leaves_the_model_in_training_and_without_gradients(
+    run: Path, dataset: Path
+) -> None:
+    model = load_model(run, CPU).model
+    validator = validator_of(model, dataset)
+    validated(validator)
     assert all(module.training for module in validator.objective.modules())
     assert all(parameter.grad is None for parameter in model.parameters())
 
