@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,9 @@ import pytest
 from nmtkit_cli.command_line import run
 from tests.faults.harness import Fault, fault_points, run_in_child
 from tests.folders import names_in
+from tests.integration.test_translate_workers import workers_of
+from tests.launching import TIMEOUT_S, wait_for
+from tests.messages import check_errors
 from tests.thoroughness import sample
 from tests.tiny import WORDS, write_tiny_model
 
@@ -78,3 +82,42 @@ def test_it_is_continued_with_the_same_bytes(mode: str, model: Path, tmp_path: P
         assert whole(root) == expected, point
         assert names_in(root) == ["out.gz", "text"]
         shutil.rmtree(root)
+
+
+def by_two_processes(model: Path, root: Path) -> "subprocess.Popen[bytes]":
+    """Start the translation of the text in a folder, in chunks of four lines."""
+    files = ["--input", str(root / "text"), "--output", str(root / "out.gz")]
+    settings = ["--chunk-lines", "4", "--threads", "2", "--sample", "--devices", "2"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "nmtkit_cli", "translate", str(model), *files, *settings],
+        stderr=subprocess.PIPE,
+    )
+
+
+def num_done(root: Path) -> int:
+    """Return the number of whole chunks of four lines that are there."""
+    path = root / "out.gz.partial"
+    return path.read_bytes().count(b"\n") // 4 if path.exists() else 0
+
+
+@pytest.mark.thorough
+def test_two_processes_of_which_one_was_killed_continue_with_the_bytes_of_one(
+    model: Path, tmp_path: Path
+) -> None:
+    alone, root = (prepare(tmp_path / name, 60) for name in ("alone", "root"))
+    outcome = run_in_child(partial(translate, model, alone, 4), Fault("count", 0))
+    assert outcome.exception == ""
+    with by_two_processes(model, root) as process:
+        wait_for(lambda: num_done(root) >= 3 or process.poll() is not None)
+        os.kill(workers_of(process.pid)[1], signal.SIGKILL)
+        _, told = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 7, told
+    check_errors(told.decode(), 7, "process; --devices --max-tokens")
+    assert whole(root) is None
+    num_recorded = num_done(root)
+    with by_two_processes(model, root) as process:
+        _, told = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 0, told
+    assert told.startswith(b"continuing after line %d of 60\n" % (4 * num_recorded))
+    assert whole(root) == whole(alone)
+    assert names_in(root) == ["out.gz", "text"]
