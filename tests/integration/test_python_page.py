@@ -10,7 +10,7 @@ import nmtkit
 from tests.tiny import tiny_codec, write_tiny_model
 
 PAGE = Path("docs/python.md").read_text("utf-8")
-PAGES = {"docs/python.md": 8, "docs/scoring.md": 1, "README.md": 1}
+PAGES = {"docs/python.md": 8, "README.md": 1}
 
 
 def examples(page: str) -> list[str]:

@@ -12,7 +12,7 @@ TOK = DATA / "tok"
 FLORES = TOK / "flores-moses"
 
 # Lines out of 100 per language for which sacremoses differs from the scripts of Moses.
-# docs/scoring.md has the reasons.
+# docs/scoring.md names them.
 DIFFERENT_TOKENS = {
     "ca": 72, "fi": 3, "ga": 11, "hi": 98, "ja": 100, "sv": 6, "ta": 100, "zh": 95,
 }  # fmt: skip
