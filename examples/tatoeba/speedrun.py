@@ -94,23 +94,21 @@ def table(corpus: Path, rows: Sequence[Path], target: str) -> list[str]:
     results = [[Results.read(metric, row, one.name, one) for one in references] for row in rows]
     lines = ["| row | valid | test | p, valid and test | enters |", "|---|---|---|---|---|"]
     for row, scored in zip(rows, results, strict=True):
-        cells = [row.name, *map(_cell, scored)]
-        if scored is results[0]:
-            cells += ["", ""]
-        else:
-            pairs = list(zip(results[0], scored, strict=True))
-            _check_seeds(row, pairs)
-            p_values = [
-                paired_bootstrap(metric, old.pooled, new.pooled, RESAMPLES) for old, new in pairs
-            ]
-            enters = (
-                all(new.is_better(old) for old, new in pairs)
-                and max(p_values) < LARGEST_P
-                and len(scored[0].by_seed) >= FEWEST_SEEDS
-            )
-            cells += [", ".join(f"{p:.3f}" for p in p_values), "yes" if enters else "no"]
-        lines.append(f"| {' | '.join(cells)} |")
+        pairs = list(zip(results[0], scored, strict=True))
+        verdict = ["", ""] if scored is results[0] else _verdict(metric, row, pairs)
+        lines.append(f"| {' | '.join([row.name, *map(_cell, scored), *verdict])} |")
     return lines
+
+
+def _verdict(metric: Metric, row: Path, pairs: Sequence[tuple[Results, Results]]) -> list[str]:
+    """Return the p-values and whether a row enters, from its results next to the first row's."""
+    _check_seeds(row, pairs)
+    p_values = [paired_bootstrap(metric, old.pooled, new.pooled, RESAMPLES) for old, new in pairs]
+    enters = (
+        all(new.is_better(old) and len(new.by_seed) >= FEWEST_SEEDS for old, new in pairs)
+        and max(p_values) < LARGEST_P
+    )
+    return [", ".join(f"{p:.3f}" for p in p_values), "yes" if enters else "no"]
 
 
 def _check_seeds(row: Path, pairs: Sequence[tuple[Results, Results]]) -> None:
