@@ -9,6 +9,7 @@ from torch import nn
 
 from nmtkit.config.preprocessing import CorpusConfig, FilterConfig, VocabularyConfig
 from nmtkit.config.schema import (
+    AnyRecipe,
     PreprocessRecipe,
     RuntimeConfig,
     SearchConfig,
@@ -81,12 +82,6 @@ def tiny_recipe(train: str, valid: str) -> PreprocessRecipe:
     )
 
 
-def changed(recipe: PreprocessRecipe, **settings: Any) -> PreprocessRecipe:
-    """Return a recipe with other values of these settings."""
-    assert settings.keys() <= fields_of(PreprocessRecipe).keys()
-    return recipe_of(PreprocessRecipe, values_of(recipe) | settings)
-
-
 def tiny_directions(folder: Path) -> PreprocessRecipe:
     """Write `tiny_corpus`, and the same lines backwards as nl; return a recipe of three directions.
 
@@ -132,7 +127,7 @@ def tiny_subword_dataset(folder: Path, sizes: Sizes = SIZES) -> Path:
     """Make a dataset of `tiny_corpus`, its words without spaces, whose text BPE cuts."""
     train, valid = tiny_corpus(folder, [line.replace(" ", "") for line in TRAIN_LINES])
     # 256 bytes, 3 special symbols, 17 characters; the rest are merges.
-    recipe = changed(tiny_recipe(train, valid), segmentation="bpe", vocab_size=300)
+    recipe = with_settings(tiny_recipe(train, valid), segmentation="bpe", vocab_size=300)
     prepared(recipe, folder / "data", sizes=sizes)
     return folder / "data"
 
@@ -144,7 +139,7 @@ def tiny_linked_dataset(folder: Path) -> Path:
     for prefix, lines in ((train, TRAIN_LINES), (valid, VALID_LINES)):
         texts = (" ".join(f"{n}-{n}" for n in range(len(line.split()))) for line in lines)
         links[prefix] = str(write_lines(Path(f"{prefix}.links"), [*texts]))
-    recipe = changed(
+    recipe = with_settings(
         tiny_recipe(train, valid),
         alignments=(links[train],),
         valid_alignments=links[valid],
@@ -234,10 +229,10 @@ def randomize(module: Module) -> Module:
     return module.double()
 
 
-def with_settings(recipe: TrainRecipe, **settings: Value) -> TrainRecipe:
+def with_settings(recipe: AnyRecipe, **settings: Any) -> AnyRecipe:
     """Return a recipe with other values of some settings."""
-    assert settings.keys() <= fields_of(TrainRecipe).keys()
-    return recipe_of(TrainRecipe, {**values_of(recipe), **settings})
+    assert settings.keys() <= fields_of(type(recipe)).keys()
+    return recipe_of(type(recipe), values_of(recipe) | settings)
 
 
 def tiny_train_recipe(max_updates: int, dropout: float, **settings: Value) -> TrainRecipe:

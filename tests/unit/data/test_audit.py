@@ -4,7 +4,7 @@ from nmtkit.data.audit import Example, PairCounts, SideCounts, describe, first_o
 from nmtkit.data.filters import REASONS
 from nmtkit.errors import DamagedError
 from tests.messages import refuses
-from tests.tiny import changed, prepared
+from tests.tiny import prepared, with_settings
 from tests.unit.data.test_prepare import write_pairs
 from tests.unit.data.test_prepare_mixing import with_more
 
@@ -53,7 +53,7 @@ def test_the_table_shows_pairs_and_tokens_aligned() -> None:
 
 
 def test_filters_that_were_off_have_no_count(tmp_path: Path) -> None:
-    recipe = changed(with_more(tmp_path), max_ratio=2.0, drop_duplicates=True)
+    recipe = with_settings(with_more(tmp_path), max_ratio=2.0, drop_duplicates=True)
     reports: list[str] = []
     counts = prepared(recipe, tmp_path / "data", reports.append)
     lines = reports[next(i for i, line in enumerate(reports) if line.startswith("pairs")) :]

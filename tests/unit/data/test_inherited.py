@@ -27,12 +27,12 @@ from tests.conversions import random_model, write_marian, write_random_model
 from tests.messages import refuses
 from tests.tiny import (
     TRAIN_LINES,
-    changed,
     prepared,
     tiny_codec,
     tiny_corpus,
     tiny_recipe,
     tiny_train_recipe,
+    with_settings,
     write_lines,
 )
 from tests.trees import TREEBANK
@@ -104,7 +104,7 @@ def recipe_of(
 
 
 def with_tag(recipe: PreprocessRecipe, prefix: str, tag: str) -> PreprocessRecipe:
-    return changed(recipe, tag=(f"{prefix}={tag}",))
+    return with_settings(recipe, tag=(f"{prefix}={tag}",))
 
 
 @pytest.mark.parametrize("name", CODECS)
@@ -198,7 +198,7 @@ def test_validation_lines_of_a_model_of_several_languages_need_a_symbol(tmp_path
     without = replace(training.validation, validate_metrics="none", best_metric="nll")
     open_dataset(replace(training, validation=without), tmp_path / "data")
     tags = tuple(f"{one}=>>deu<<" for one in (train, valid))
-    prepared(changed(recipe, tag=tags), tmp_path / "tagged")
+    prepared(with_settings(recipe, tag=tags), tmp_path / "tagged")
     open_dataset(training, tmp_path / "tagged")
 
 
@@ -249,7 +249,7 @@ def test_another_language_is_refused_before_the_text_is_read(
 ) -> None:
     codec = replace(tiny_codec(), source_lang=own[0], target_lang=own[1])
     recipe = recipe_of(tmp_path, codec)
-    recipe = changed(recipe, source_lang=wanted[0], target_lang=wanted[1])
+    recipe = with_settings(recipe, source_lang=wanted[0], target_lang=wanted[1])
     reports: list[str] = []
     with refuses(ConfigError, keys):
         prepared(recipe, tmp_path / "data", reports.append)

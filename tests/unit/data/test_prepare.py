@@ -15,10 +15,10 @@ from tests.messages import refuses
 from tests.tiny import (
     TRAIN_LINES,
     VALID_LINES,
-    changed,
     prepared,
     tiny_corpus,
     tiny_recipe,
+    with_settings,
     write_lines,
 )
 
@@ -63,7 +63,7 @@ def test_shards_depend_on_the_seed_and_keep_the_order_of_the_corpus(
     shards = {}
     for seed in (1, 2):
         out = tmp_path / f"data{seed}"
-        prepared(changed(recipe, seed=seed), out, sizes=Sizes(shard=5))
+        prepared(with_settings(recipe, seed=seed), out, sizes=Sizes(shard=5))
         shards[seed] = [source for source, _ in stored(out)]
         num_first = len(Dataset.open(out).train[0])
         for part in (shards[seed][:num_first], shards[seed][num_first:]):
@@ -88,7 +88,7 @@ def test_a_dataset_is_a_function_of_text_and_recipe(
 def test_drops_are_counted_by_reason_and_sides_stay_together(tmp_path: Path) -> None:
     pairs = [("a", "A"), ("", "B"), ("c", " "), ("d d d d", "D"), ("e " * 9, "E " * 9), ("f", "F")]
     train = write_pairs(tmp_path, "train", pairs)
-    recipe = changed(tiny_recipe(train, train), max_length=9, max_ratio=2.0)
+    recipe = with_settings(tiny_recipe(train, train), max_length=9, max_ratio=2.0)
     counts = prepared(recipe, tmp_path / "data")
     assert stored(tmp_path / "data") == [("a", "A"), ("f", "F")]
     assert nonzero(counts["train"]["dropped"]) == {"empty": 2, "too long": 1, "ratio": 1}
@@ -104,7 +104,9 @@ def test_pairs_with_a_line_above_the_limit_are_counted_and_dropped(tmp_path: Pat
     long = "a " * (MAX_LINE_BYTES // 2) + "a"
     pairs = [("b", "B"), (long, "A"), ("c", "C"), ("", long), (long, long), ("d", "D")]
     train = write_pairs(tmp_path, "train", pairs)
-    recipe = changed(tiny_recipe(train, train), max_length=MAX_LINE_BYTES, drop_duplicates=True)
+    recipe = with_settings(
+        tiny_recipe(train, train), max_length=MAX_LINE_BYTES, drop_duplicates=True
+    )
     counts = prepared(recipe, tmp_path / "data")
     kept = [("b", "B"), ("c", "C"), ("d", "D")]
     assert stored(tmp_path / "data") == kept

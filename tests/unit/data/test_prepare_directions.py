@@ -18,7 +18,14 @@ from nmtkit.errors import ConfigError, DataError
 from nmtkit.text.codec import TextCodec
 from nmtkit.text.vocabulary import Steps
 from tests.messages import refuses
-from tests.tiny import VALID_LINES, changed, prepared, tiny_codec, tiny_directions, write_lines
+from tests.tiny import (
+    VALID_LINES,
+    prepared,
+    tiny_codec,
+    tiny_directions,
+    with_settings,
+    write_lines,
+)
 from tests.unit.data.test_inherited import model
 from tests.unit.data.test_prepare import stored
 
@@ -45,7 +52,7 @@ def test_held_out_lines_are_dropped_on_either_side(tmp_path: Path) -> None:
     write_lines(tmp_path / "test.en", ["a", "nowhere"])
     write_lines(tmp_path / "test.nl", ["neither", "y"])
     held_out = (f"{tmp_path / 'test'}:en-nl",)
-    prepared(changed(recipe, held_out=held_out), tmp_path / "data")
+    prepared(with_settings(recipe, held_out=held_out), tmp_path / "data")
     assert sum(one.startswith("<2en>") for one, _ in stored(tmp_path / "data")) == 1
 
 
@@ -68,7 +75,7 @@ def test_a_source_symbol_follows_and_each_symbol_is_an_entry(
 ) -> None:
     recipe = tiny_directions(tmp_path)
     tag = (f"{recipe.corpus.train[0]}=<bt>",)
-    recipe = changed(recipe, source_symbols=True, tag=tag, **vocabulary)
+    recipe = with_settings(recipe, source_symbols=True, tag=tag, **vocabulary)
     prepared(recipe, tmp_path / "data")
     codec = TextCodec.load(tmp_path / "data" / "codec")
     assert codec.directions == ("en-de", "en-nl", "nl-en")

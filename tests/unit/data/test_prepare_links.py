@@ -12,7 +12,7 @@ from nmtkit.data.prepare import Sizes
 from nmtkit.errors import ConfigError, DataError
 from nmtkit.text.corpus import Corpus, chunks
 from tests.messages import refuses
-from tests.tiny import changed, prepared, tiny_recipe, write_lines
+from tests.tiny import prepared, tiny_recipe, with_settings, write_lines
 from tests.unit.data.test_prepare import write_pairs
 
 PAIRS = [("a b c", "C A B"), ("d", "D"), ("", "x"), ("e f", "F E"), ("g h", "H G")]
@@ -24,7 +24,7 @@ def with_links(folder: Path, *lines: str, pairs: list[tuple[str, str]]) -> Prepr
     train = write_pairs(folder, "train", pairs)
     links = write_lines(folder / "links", lines)
     recipe = tiny_recipe(train, train)
-    return changed(recipe, alignments=(str(links),), valid_alignments=str(links))
+    return with_settings(recipe, alignments=(str(links),), valid_alignments=str(links))
 
 
 def linked_pieces(dataset: Dataset, pairs: Pairs) -> set[tuple[str, str, tuple[str, ...]]]:
@@ -67,7 +67,7 @@ def test_links_stay_with_their_pairs_in_all_shards(tmp_path: Path) -> None:
 def test_links_are_part_of_the_fingerprint(tmp_path: Path) -> None:
     recipe = with_links(tmp_path, *LINKS, pairs=PAIRS)
     prepared(recipe, tmp_path / "linked")
-    prepared(changed(recipe, alignments=(), valid_alignments=""), tmp_path / "plain")
+    prepared(with_settings(recipe, alignments=(), valid_alignments=""), tmp_path / "plain")
     linked, unlinked = (Dataset.open(tmp_path / name) for name in ("linked", "plain"))
     assert unlinked.train[0].links is unlinked.valid.links is None
     assert unlinked.valid_links == ()
@@ -77,7 +77,7 @@ def test_links_are_part_of_the_fingerprint(tmp_path: Path) -> None:
 def test_tags_shift_links_and_filters_drop_them_with_their_pairs(tmp_path: Path) -> None:
     recipe = with_links(tmp_path, *LINKS, pairs=PAIRS)
     (train,) = recipe.corpus.valid
-    recipe = changed(recipe, tag=(f"{train}=<bt>",), max_length=3, drop_duplicates=True)
+    recipe = with_settings(recipe, tag=(f"{train}=<bt>",), max_length=3, drop_duplicates=True)
     prepared(recipe, tmp_path / "data")
     dataset = Dataset.open(tmp_path / "data")
     expected = {
@@ -93,8 +93,8 @@ def test_links_may_count_tokens_of_another_tokenization(tmp_path: Path) -> None:
     pairs = [("It isn't here.", "\u732b\u54aa\u5728\u3002")]
     recipe = with_links(tmp_path, "0-1 2-0 4-2", pairs=pairs)
     tokens = write_pairs(tmp_path, "tok", [("it is n't here .", "\u732b\u54aa \u5728 \u3002")])
-    recipe = changed(recipe, alignment_text=(tokens,), valid_alignments="")
-    prepared(changed(recipe, segmentation="bpe", vocab_size=279), tmp_path / "data")
+    recipe = with_settings(recipe, alignment_text=(tokens,), valid_alignments="")
+    prepared(with_settings(recipe, segmentation="bpe", vocab_size=279), tmp_path / "data")
     dataset = Dataset.open(tmp_path / "data")
     ((_, _, links),) = linked_pieces(dataset, dataset.train[0])
     joined = [link.replace("\u2581", "") for link in links]
@@ -130,13 +130,13 @@ def test_compressed_links_with_windows_line_ends_are_read(tmp_path: Path) -> Non
 def test_links_to_trees_are_refused(tmp_path: Path) -> None:
     recipe = with_links(tmp_path, "0-0", pairs=[("a", "(S (N a))")])
     with refuses(ConfigError, "[corpus.alignments] trees; --alignments --valid-alignments"):
-        prepared(changed(recipe, target_segmentation="trees"), tmp_path / "data")
+        prepared(with_settings(recipe, target_segmentation="trees"), tmp_path / "data")
 
 
 def test_links_of_tagged_validation_text_count_the_tag(tmp_path: Path) -> None:
     recipe = with_links(tmp_path, "0-0 1p1", "0-0", "", "", "1?0", pairs=PAIRS)
     tag = (f"{recipe.corpus.valid[0]}=<bt>",)
-    prepared(changed(recipe, tag=tag), tmp_path / "data")
+    prepared(with_settings(recipe, tag=tag), tmp_path / "data")
     dataset = Dataset.open(tmp_path / "data")
     assert dataset.valid_links == ["1-0 2p1", "1-0", "", "", "2?0"]
 

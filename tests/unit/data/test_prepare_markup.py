@@ -7,7 +7,7 @@ import pytest
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError, DataError
 from tests.messages import refuses
-from tests.tiny import changed, prepared, tiny_recipe, write_lines
+from tests.tiny import prepared, tiny_recipe, with_settings, write_lines
 from tests.unit.data.test_prepare import write_pairs
 
 PAIRS = [
@@ -27,7 +27,7 @@ MARKED = [
 def make(folder: Path, pairs: list[tuple[str, str]], marks: int, **corpus: object) -> list[str]:
     train = write_pairs(folder, "train", pairs)
     recipe = tiny_recipe(train, write_pairs(folder, "valid", pairs[:1]))
-    recipe = changed(
+    recipe = with_settings(
         recipe, segmentation="bpe", vocab_size=300, marks=marks, markup="xml", **corpus
     )
     messages: list[str] = []

@@ -19,10 +19,10 @@ from tests.messages import refuses
 from tests.tiny import (
     TRAIN_LINES,
     VALID_LINES,
-    changed,
     prepared,
     tiny_corpus,
     tiny_recipe,
+    with_settings,
     write_lines,
 )
 from tests.unit.data.test_prepare import nonzero, stored, write_pairs
@@ -31,7 +31,7 @@ from tests.unit.data.test_prepare import nonzero, stored, write_pairs
 def with_more(tmp_path: Path, *train: str, tag: tuple[str, ...] = ()) -> PreprocessRecipe:
     """Return a recipe of the tiny corpus and further training texts."""
     first, valid = tiny_corpus(tmp_path)
-    return changed(tiny_recipe(first, valid), train=(first, *train), tag=tag)
+    return with_settings(tiny_recipe(first, valid), train=(first, *train), tag=tag)
 
 
 def test_every_filter_drops_counts_and_gives_examples(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_every_filter_drops_counts_and_gives_examples(tmp_path: Path) -> None:
     ]
     train = write_pairs(tmp_path, "train", pairs)
     test = write_pairs(tmp_path, "test", [("t e s t", "T E S T")])
-    recipe = changed(
+    recipe = with_settings(
         tiny_recipe(train, test),
         source_script="latin",
         drop_copies=True,
@@ -69,7 +69,7 @@ def test_every_filter_drops_counts_and_gives_examples(tmp_path: Path) -> None:
 
 def test_duplicates_are_found_across_corpora(tmp_path: Path) -> None:
     more = write_pairs(tmp_path, "more", [("x", "X"), (TRAIN_LINES[0], TRAIN_LINES[0].upper())])
-    recipe = changed(with_more(tmp_path, more), drop_duplicates=True)
+    recipe = with_settings(with_more(tmp_path, more), drop_duplicates=True)
     counts = prepared(recipe, tmp_path / "data")
     assert [one["dropped"]["duplicate"] for one in counts["corpora"]] == [0, 1]
     assert counts["corpora"][1]["examples"][0]["line"] == 2
@@ -81,7 +81,7 @@ def test_pairs_with_a_low_score_are_dropped_and_counted(tmp_path: Path) -> None:
     scores = (tmp_path / "first.scores", tmp_path / "second.scores.gz")
     write_lines(scores[0], ["0.69", "0.7", "-1e3", "inf"])
     scores[1].write_bytes(gzip.compress(b"7\r\n0\n"))
-    recipe = changed(
+    recipe = with_settings(
         tiny_recipe(first, second),
         train=(first, f"{second}=2"),
         scores=tuple(map(str, scores)),
@@ -109,7 +109,7 @@ def test_scores_that_are_not_a_number_per_pair_are_refused(
 ) -> None:
     first = write_pairs(tmp_path, "first", [("a", "A"), ("b", "B"), ("c", "C")])
     scores = write_lines(tmp_path / "first.scores", lines)
-    recipe = changed(tiny_recipe(first, first), scores=(str(scores),))
+    recipe = with_settings(tiny_recipe(first, first), scores=(str(scores),))
     with refuses(DataError, keys):
         prepared(recipe, tmp_path / "data")
 
@@ -155,7 +155,7 @@ def test_a_tagged_line_equals_a_line_with_the_written_tag(
     more = str(tmp_path / "more")
     recipe = with_more(tmp_path, more, tag=(f"{more}=<bt>",))
     size = {"words": 32_000, "bpe": 300}[segmentation]
-    recipe = changed(recipe, segmentation=segmentation, vocab_size=size)
+    recipe = with_settings(recipe, segmentation=segmentation, vocab_size=size)
     counts = prepared(recipe, tmp_path / "data")
     dataset = Dataset.open(tmp_path / "data")
     (shard,) = dataset.train
@@ -201,7 +201,7 @@ def test_cleaned_text_has_the_ids_of_clean_text(
     cleaning = {**plain, "unescape": True, "normalize": "nfc"}
     for name, text, settings in (("clean", lines, plain), ("wrong", wrong, cleaning)):
         prefix = write_pairs(tmp_path, name, [(line, line) for line in text])
-        prepared(changed(tiny_recipe(prefix, prefix), **settings), tmp_path / f"data-{name}")
+        prepared(with_settings(tiny_recipe(prefix, prefix), **settings), tmp_path / f"data-{name}")
     clean, cleaned = (Dataset.open(tmp_path / f"data-{name}") for name in ("clean", "wrong"))
     for file in ("train.00000.source.ids", "train.00000.target.ids", "valid.source.ids"):
         assert (tmp_path / "data-clean" / file).read_bytes() == (
@@ -225,7 +225,7 @@ def test_a_tag_of_the_validation_text_is_learnt_and_stored_with_its_lines(
     write_lines(Path(f"{valid}.en"), [*VALID_LINES, "", " a,  b."])
     write_lines(Path(f"{valid}.de"), [*VALID_LINES, "x", "x"])
     size = {"words": 32_000, "bpe": 285, "unigram": 281}[segmentation]
-    recipe = changed(
+    recipe = with_settings(
         recipe,
         tag=(f"{valid}=<bt>",),
         segmentation=segmentation,
@@ -246,6 +246,6 @@ def test_a_tag_of_the_validation_text_is_learnt_and_stored_with_its_lines(
 def test_a_tag_outside_a_given_vocabulary_is_an_error(tmp_path: Path) -> None:
     words = str(write_lines(tmp_path / "words", ["a", "b"]))
     recipe = with_more(tmp_path, tag=(f"{tmp_path / 'valid'}=<bt>",))
-    recipe = changed(recipe, source_vocabulary=words, target_vocabulary=words)
+    recipe = with_settings(recipe, source_vocabulary=words, target_vocabulary=words)
     with refuses(ConfigError, "<bt> source; --tag"):
         prepared(recipe, tmp_path / "data")

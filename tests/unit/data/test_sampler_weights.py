@@ -18,7 +18,7 @@ from nmtkit.data.sampler import (
     epoch_tokens,
     with_temperature,
 )
-from tests.tiny import changed, prepared, tiny_directions
+from tests.tiny import prepared, tiny_directions, with_settings
 from tests.unit.data.test_sampler import make_shard, pair_lengths, weighted_shard
 
 START = Position(0, 0, 0)
@@ -134,7 +134,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     folder = tmp_path_factory.mktemp("directions")
     recipe = tiny_directions(folder)
     one, two, three = recipe.corpus.train
-    recipe = changed(recipe, train=(one, f"{two}=0.5", three))
+    recipe = with_settings(recipe, train=(one, f"{two}=0.5", three))
     prepared(recipe, folder / "data")
     return Dataset.open(folder / "data")
 

@@ -20,7 +20,7 @@ from nmtkit.text.corpus import Corpus
 from nmtkit.text.subword import Algorithm, Subword
 from tests.doubles import report_everything
 from tests.messages import refuses
-from tests.tiny import TRAIN_LINES, changed, tiny_corpus, tiny_recipe, write_lines
+from tests.tiny import TRAIN_LINES, tiny_corpus, tiny_recipe, with_settings, write_lines
 from tests.trees import TREEBANK
 
 SIZE = 277
@@ -206,7 +206,9 @@ def test_each_side_is_tokenized_by_the_rules_of_its_language(
     write_lines(Path(f"{prefix}.en"), ["it isn't l'air"])
     write_lines(Path(f"{prefix}.fr"), ["l'air isn't"])
     recipe = tiny_recipe(prefix, "")
-    recipe = changed(recipe, target_lang="fr", tokenizer="moses", separate_vocabularies=is_separate)
+    recipe = with_settings(
+        recipe, target_lang="fr", tokenizer="moses", separate_vocabularies=is_separate
+    )
     codec = make_codec(recipe, [Corpus.find(prefix, "en", "fr")], [], SILENT)
     english = [codec.source.piece(index) for index in codec.encode_source("it isn't l'air")]
     french = [codec.target.piece(index) for index in codec.encode_target("l'air isn't")]
