@@ -224,10 +224,12 @@ The others define the model.
 """
 
 
-SCHEDULES = ("paper", "inverse-sqrt", "constant", "linear", "cosine")
+SCHEDULE_FREE = "schedule-free"
+
+SCHEDULES = ("paper", "inverse-sqrt", "constant", "linear", "cosine", SCHEDULE_FREE)
 """Learning-rate schedules; `nmtkit/training/optimizer.py` computes them."""
 
-WITH_PEAK = ("inverse-sqrt", "constant", "linear", "cosine")
+WITH_PEAK = ("inverse-sqrt", "constant", "linear", "cosine", SCHEDULE_FREE)
 """Schedules that have `learning_rate` as their peak."""
 
 WITH_END = ("linear", "cosine")
@@ -265,7 +267,7 @@ class TrainingConfig:
         "Learning-rate schedule. paper: --learning-rate-scale / sqrt(model size * "
         "update); inverse-sqrt: --learning-rate, falling with 1/sqrt(update); constant: "
         "--learning-rate; linear, cosine: falling to --final-learning-rate along a line or half a "
-        "cosine.",
+        "cosine; schedule-free: --learning-rate, and an average of the weights instead of a fall.",
         choices=SCHEDULES,
     )
     warmup_updates: int = common(4000, "Updates of linear warm-up.", minimum=1)
@@ -295,7 +297,11 @@ class TrainingConfig:
         unit="updates",
         only_with={"schedule": WITH_END},
     )
-    adam_beta1: float = setting(0.9, "Adam's beta 1.", maximum=0.9999)
+    adam_beta1: float = setting(
+        0.9,
+        "Adam's beta 1; of --schedule schedule-free, the part of the average in the weights.",
+        maximum=0.9999,
+    )
     adam_beta2: float = setting(0.98, "Adam's beta 2.", maximum=0.99999)
     adam_epsilon: float = setting(1e-9, "Adam's epsilon.", minimum=1e-20)
     weight_decay: float = setting(
@@ -361,7 +367,13 @@ class TrainingConfig:
         "averaged weights are validated and saved.",
         minimum=0.5,
         maximum=0.99999,
+        only_with={"schedule": tuple(one for one in SCHEDULES if one != SCHEDULE_FREE)},
     )
+
+    @property
+    def is_averaged(self) -> bool:
+        """Whether an average of the weights is validated and saved, not the weights themselves."""
+        return self.ema_decay > 0 or self.schedule == SCHEDULE_FREE
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -67,8 +67,7 @@ class ModelSummary:
     @property
     def state_bytes(self) -> int:
         """Bytes on disk of the training state of a checkpoint."""
-        has_ema = bool(self.recipe.training.ema_decay)
-        return self.checkpoint_bytes * (NUM_MOMENTS + has_ema)
+        return self.checkpoint_bytes * (NUM_MOMENTS + self.recipe.training.is_averaged)
 
     def to_json(self) -> dict[str, Any]:
         """Return all figures unrounded, for `encode`."""

@@ -1,4 +1,4 @@
-"""Learning-rate schedules, gradient clipping, optimisers, the EMA, and frozen weights.
+"""Learning-rate schedules, gradient clipping, optimisers, averages, and frozen weights.
 
 Source: paper, section 5.3.
 """
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
-from nmtkit.config.training import TrainingConfig
+from nmtkit.config.training import SCHEDULE_FREE, TrainingConfig
 from nmtkit.config.training_rules import is_part_of
 from nmtkit.errors import ConfigError
 from nmtkit.model.transformer import Transformer
@@ -73,6 +73,7 @@ SCHEDULES: dict[str, Schedule] = {
     "constant": constant_schedule,
     "linear": linear_schedule,
     "cosine": cosine_schedule,
+    SCHEDULE_FREE: constant_schedule,
 }
 
 
@@ -115,7 +116,7 @@ def normalize_and_clip_gradients(
 def freeze(model: Transformer, parts: tuple[str, ...]) -> None:
     """Freeze parts of a model, as `--freeze` names them.
 
-    A frozen parameter needs no gradient. So the optimiser, the EMA and DDP, which are made
+    A frozen parameter needs no gradient. So the optimiser, the average and DDP, which are made
     afterwards, leave it out.
     """
     # A tied parameter has several names.
@@ -164,11 +165,15 @@ class OptimizerKind:
 
 
 def make_adam(groups: Groups, config: TrainingConfig) -> torch.optim.Adam:
-    """Make Adam, or AdamW if weights decay. Source: Loshchilov and Hutter 2019, algorithm 2."""
+    """Make Adam, or AdamW if weights decay. Source: Loshchilov and Hutter 2019, algorithm 2.
+
+    `ScheduleFreeAverage` takes the place of the first moment.
+    """
+    beta1 = 0.0 if config.schedule == SCHEDULE_FREE else config.adam_beta1
     return torch.optim.Adam(
         groups,
         lr=0.0,
-        betas=(config.adam_beta1, config.adam_beta2),
+        betas=(beta1, config.adam_beta2),
         eps=config.adam_epsilon,
         fused=True,
         decoupled_weight_decay=config.weight_decay > 0,
@@ -236,25 +241,84 @@ def restore_optimizer(
             }
 
 
-class ExponentialMovingAverage:
-    """A copy of a model whose weights are the exponential moving average (EMA) of the model's.
+class WeightAverage:
+    """A copy of a model whose weights are an average of those that the model has in training.
 
-    Source: Polyak and Juditsky 1992. After update n the decay is at most (1 + n) / (10 + n), as in
-    Abadi et al. 2016, tf.train.ExponentialMovingAverage. An update that is skipped counts: the
-    weights, which it left as they were, are added once more.
+    It is validated and saved. An update that is skipped counts: the weights, which it left as they
+    were, are added once more.
+
+    Attributes:
+        model: the copy.
+        rate_factor: what the optimiser's learning rate is, as a part of the schedule's.
+    """
+
+    rate_factor = 1.0
+
+    def __init__(self, model: Transformer) -> None:
+        """Start with a model's weights; both models share the frozen ones."""
+        frozen = {id(p): p for p in model.parameters() if not p.requires_grad}
+        self.model = copy.deepcopy(model, frozen).requires_grad_(False).eval()
+
+    def add(self, model: Transformer, update: int) -> None:
+        """Add the weights of a model after an update to the average."""
+        raise NotImplementedError
+
+    def _pairs(self, model: Transformer) -> tuple[list[Tensor], list[Tensor]]:
+        """Return the averages, and the weights that updates change."""
+        pairs = zip(self.model.parameters(), model.parameters(), strict=True)
+        averaged, trained = zip(*(pair for pair in pairs if pair[1].requires_grad), strict=True)
+        return [*averaged], [one.detach() for one in trained]
+
+
+class ExponentialMovingAverage(WeightAverage):
+    """The exponential moving average (EMA). Source: Polyak and Juditsky 1992.
+
+    After update n the decay, the weight of the old average, is at most (1 + n) / (10 + n), as in
+    Abadi et al. 2016, tf.train.ExponentialMovingAverage.
     """
 
     def __init__(self, model: Transformer, decay: float) -> None:
-        """Start with a model's weights; `decay` is the weight of the old average per update."""
-        # Both models share their frozen parameters.
-        frozen = {id(p): p for p in model.parameters() if not p.requires_grad}
-        self.model = copy.deepcopy(model, frozen).requires_grad_(False).eval()
+        super().__init__(model)
         self._decay = decay
 
     def add(self, model: Transformer, update: int) -> None:
-        """Add the weights after an update to the average; those of frozen parameters stay."""
+        """Add the weights with 1 - decay."""
         decay = min(self._decay, (1 + update) / (10 + update))
-        average = get_ema_multi_avg_fn(decay)
-        pairs = zip(self.model.parameters(), model.parameters(), strict=True)
-        averaged, trained = zip(*(pair for pair in pairs if pair[1].requires_grad), strict=True)
-        average(averaged, trained, 0)
+        get_ema_multi_avg_fn(decay)(*self._pairs(model), 0)
+
+
+class ScheduleFreeAverage(WeightAverage):
+    """The average x of Schedule-Free AdamW, which replaces the fall of the learning rate.
+
+    Source: Defazio et al. 2024, https://arxiv.org/abs/2405.15682, algorithm 1. Gradients are of the
+    model's weights, y = (1 - beta) z + beta x. The sequence z, which Adam changes without a first
+    moment, is not stored: a step of z by the learning rate is one of y by 1 - beta of it. Each z
+    enters the average with the square of its learning rate.
+    """
+
+    def __init__(self, model: Transformer, beta: float, warmup: int) -> None:
+        super().__init__(model)
+        self.rate_factor = 1 - beta
+        self._beta, self._warmup = beta, warmup
+
+    def add(self, model: Transformer, update: int) -> None:
+        """Add z to the average, and move the model's weights with it."""
+        averaged, trained = self._pairs(model)
+        # As y - x = (1 - beta) (z - x), x moves by part (y - x), and y by beta of that. Two passes
+        # in place, y first: that of x then starts from the new y, 1 + beta part times as far away.
+        part = self._share(update) / (1 - self._beta)
+        torch._foreach_lerp_(trained, averaged, -self._beta * part)
+        torch._foreach_lerp_(averaged, trained, part / (1 + self._beta * part))
+
+    def _share(self, update: int) -> float:
+        """Return the squared learning rate of an update over the sum of all until then."""
+        rising = min(update, self._warmup)
+        total = rising * (rising + 1) * (2 * rising + 1) / 6 + (update - rising) * self._warmup**2
+        return rising**2 / total
+
+
+def make_average(model: Transformer, config: TrainingConfig) -> WeightAverage | None:
+    """Make the average that a recipe asks for, if any."""
+    if config.schedule == SCHEDULE_FREE:
+        return ScheduleFreeAverage(model, config.adam_beta1, config.warmup_updates)
+    return ExponentialMovingAverage(model, config.ema_decay) if config.ema_decay else None

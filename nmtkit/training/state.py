@@ -21,7 +21,8 @@ from nmtkit.storage.manifest import Json
 from nmtkit.storage.run_folder import RunFolder
 from nmtkit.training.distributed import Ranks
 from nmtkit.training.optimizer import (
-    ExponentialMovingAverage,
+    WeightAverage,
+    make_average,
     make_optimizer,
     optimizer_tensors,
     restore_optimizer,
@@ -34,7 +35,7 @@ MAX_SKIPPED_IN_A_ROW = 10
 """Training has diverged if this many of the last updates had no finite gradient."""
 
 _WEIGHTS = "weights"
-"""With an EMA, the weights themselves are saved next to the optimiser's state under this name."""
+"""With an average, the weights themselves are saved under this name, next to the moments."""
 
 
 @dataclass(frozen=True)
@@ -134,44 +135,47 @@ def needs_validation(recipe: TrainRecipe, progress: Progress, history: Validatio
 
 @dataclass
 class TrainState:
-    """The state that a checkpoint saves: weights, the optimiser's state, EMA, progress.
+    """The state that a checkpoint saves: weights, the optimiser's state, average, progress.
 
     Attributes:
         model: the weights that updates change.
         optimizer: the optimiser with its state.
-        ema: the EMA of the weights, if the recipe asks for one.
+        average: of the weights, if the recipe asks for one.
         progress: updates done, position in the data, time.
     """
 
     model: Transformer
     optimizer: torch.optim.Optimizer
-    ema: ExponentialMovingAverage | None
+    average: WeightAverage | None
     progress: Progress
 
     @staticmethod
     def of(model: Transformer, config: TrainingConfig, progress: Progress) -> "TrainState":
         """Return the state of an untrained model."""
-        ema = ExponentialMovingAverage(model, config.ema_decay) if config.ema_decay else None
-        return TrainState(model, make_optimizer(model, config), ema, progress)
+        optimizer, average = make_optimizer(model, config), make_average(model, config)
+        return TrainState(model, optimizer, average, progress)
 
     @property
     def published(self) -> Transformer:
-        """The model that is validated and saved: the EMA if there is one."""
-        return self.ema.model if self.ema else self.model
+        """The model that is validated and saved: the average if there is one."""
+        return self.average.model if self.average else self.model
 
     def step(self, learning_rate: float, is_skipped: Tensor) -> None:
-        """Run the optimiser and the EMA, and clear the gradients; `progress.update` is this update.
+        """Run the optimiser and the average, and clear the gradients.
+
+        `progress.update` is this update.
 
         Args:
             learning_rate: of this update.
             is_skipped: (), bool, on the device: leave weights and moments unchanged.
         """
+        factor = self.average.rate_factor if self.average else 1.0
         for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate
+            group["lr"] = learning_rate * factor
         step_unless(self.optimizer, is_skipped)
         self.clear_gradients()
-        if self.ema:
-            self.ema.add(self.model, self.progress.update)
+        if self.average:
+            self.average.add(self.model, self.progress.update)
 
     def clear_gradients(self) -> None:
         """Drop the gradients."""
@@ -211,7 +215,7 @@ class TrainState:
     def state_tensors(self) -> dict[str, Tensor]:
         """Return the tensors saved next to the published model, named "<parameter>.<kind>"."""
         tensors = optimizer_tensors(self.optimizer, self.model)
-        if self.ema:
+        if self.average:
             for name, parameter in self._trained_parameters():
                 tensors[f"{name}.{_WEIGHTS}"] = parameter.detach()
         return tensors
@@ -220,12 +224,12 @@ class TrainState:
         """Restore the tensors of `state_tensors`, after the published model is restored."""
         moments = {name: t for name, t in tensors.items() if _kind(name) != _WEIGHTS}
         restore_optimizer(self.optimizer, self.model, moments)
-        if self.ema:
+        if self.average:
             for name, parameter in self._trained_parameters():
                 parameter.data.copy_(tensors[f"{name}.{_WEIGHTS}"])
 
     def _trained_parameters(self) -> list[tuple[str, Tensor]]:
-        """Return the parameters that updates change; the EMA shares the frozen ones."""
+        """Return the parameters that updates change; the average shares the frozen ones."""
         named = self.model.named_parameters()
         return [(name, parameter) for name, parameter in named if parameter.requires_grad]
 

@@ -63,7 +63,7 @@ class Trainer:
 
         Args:
             context: settings, data, folder and ranks of the run.
-            train_state: weights, optimiser, EMA and progress.
+            train_state: weights, optimiser, average and progress.
             objective: batch -> loss sums; its backward pass averages the gradients of all ranks.
             schedule: the number of micro-batches of each update.
             loader: loads the updates.

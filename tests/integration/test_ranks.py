@@ -78,11 +78,18 @@ def test_without_dropout_the_number_of_micro_batches_does_not_matter_either(
         assert_same_model(tmp_path / str(size), tmp_path / "1")
 
 
-def test_the_ema_is_the_same_on_any_number_of_ranks_and_continues(
-    data: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"ema_decay": 0.9},
+        {"schedule": "schedule-free", "learning_rate": 0.01, "learning_rate_scale": 1.0},
+    ],
+)
+def test_the_average_is_the_same_on_any_number_of_ranks_and_continues(
+    settings: dict[str, Any], data: Path, tmp_path: Path
 ) -> None:
     recipe = recipe_of(dropout=0.1, micro_batches=2, max_updates=8)
-    recipe = replace(recipe, training=replace(recipe.training, ema_decay=0.9))
+    recipe = replace(recipe, training=replace(recipe.training, **settings))
     assert train_on(1, recipe, data, tmp_path / "1") == [DONE]
     for updates in (4, 8):
         ends = train_on(2, with_updates(recipe, updates), data, tmp_path / "2")

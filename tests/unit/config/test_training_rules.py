@@ -54,6 +54,10 @@ LINEAR: Mapping[str, Value] = {
             {"schedule": "constant", "learning_rate": 0.001, "decay_updates": 9000},
             "decay_updates 9000 --schedule constant",
         ),
+        (
+            {"schedule": "schedule-free", "learning_rate": 0.001, "ema_decay": 0.9},
+            "ema_decay 0.9 --schedule schedule-free",
+        ),
         ({**LINEAR, "learning_rate_scale": 2.0}, "learning_rate_scale 2.0 --schedule linear"),
         (
             {**LINEAR, "decay_updates": 0},

@@ -22,6 +22,7 @@ from nmtkit.training.optimizer import (
     step_unless,
     unallocated_bytes,
 )
+from nmtkit.training.state import Progress, TrainState
 from tests.tiny import tiny_codec, tiny_model
 
 
@@ -129,6 +130,45 @@ def test_three_updates_follow_the_formula_of_adam() -> None:
         expected -= 0.1 * update * corrected[0] / (corrected[1].sqrt() + epsilon)
     # Rounding of float64.
     torch.testing.assert_close(model.weight.detach(), expected, rtol=0, atol=1e-12)
+
+
+def test_schedule_free_training_follows_its_three_sequences() -> None:
+    beta1, beta2, epsilon, decay, warmup = 0.9, 0.95, 1e-3, 0.1, 3
+    config = TrainingConfig(
+        schedule="schedule-free",
+        learning_rate=0.02,
+        warmup_updates=warmup,
+        adam_beta1=beta1,
+        adam_beta2=beta2,
+        adam_epsilon=epsilon,
+        weight_decay=decay,
+    )
+    model = tiny_model(tiny_codec()).double()
+    state = TrainState.of(model, config, Progress())
+    names = [name for name, _ in model.named_parameters()]
+    y = {name: one.detach().clone() for name, one in model.named_parameters()}
+    z, x, second = dict(y), dict(y), {name: torch.zeros_like(y[name]) for name in names}
+    generator, total = torch.Generator().manual_seed(1), 0.0
+    for update in range(1, 9):
+        state.progress.update = update
+        rate = learning_rate(update, 1, config)
+        assert rate == pytest.approx(0.02 * min(update / warmup, 1))
+        total += rate**2
+        for name, parameter in model.named_parameters():
+            gradient = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            parameter.grad = gradient.clone()
+            second[name] = beta2 * second[name] + (1 - beta2) * gradient**2
+            scale = (second[name] / (1 - beta2**update)).sqrt() + epsilon
+            decayed = decay * y[name] if parameter.dim() > 1 else 0
+            z[name] = z[name] - rate * (gradient / scale + decayed)
+            share = rate**2 / total
+            x[name] = (1 - share) * x[name] + share * z[name]
+            y[name] = (1 - beta1) * z[name] + beta1 * x[name]
+        state.step(rate, torch.tensor(data=False))
+        for found, expected in ((model, y), (state.published, x)):
+            for name, parameter in found.named_parameters():
+                # Rounding of float64.
+                torch.testing.assert_close(parameter.detach(), expected[name], rtol=0, atol=1e-12)
 
 
 def updated(

@@ -1,7 +1,9 @@
 """The EMA is published, and resumed with the weights."""
 
 from pathlib import Path
+from typing import Any
 
+import pytest
 import torch
 
 from nmtkit.config.schema import TrainRecipe
@@ -45,8 +47,18 @@ def test_the_published_weights_are_the_average_of_those_that_training_passed(
             torch.testing.assert_close(published[name], expected[name], rtol=1e-5, atol=1e-6)
 
 
-def test_a_resumed_average_is_the_uninterrupted_one(data: Path, tmp_path: Path) -> None:
-    assert_resumes(recipe_of(NUM_UPDATES, DECAY), data, tmp_path, (1, 3, NUM_UPDATES))
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"ema_decay": DECAY},
+        {"schedule": "schedule-free", "learning_rate": 0.01, "learning_rate_scale": 1.0},
+    ],
+)
+def test_a_resumed_average_is_the_uninterrupted_one(
+    settings: dict[str, Any], data: Path, tmp_path: Path
+) -> None:
+    recipe = tiny_train_recipe(NUM_UPDATES, dropout=0.1, keep=NUM_UPDATES, **settings)
+    assert_resumes(recipe, data, tmp_path, (1, 3, NUM_UPDATES))
 
 
 def test_tied_weights_stay_tied_in_the_average() -> None:
