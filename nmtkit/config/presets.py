@@ -47,7 +47,11 @@ SMALL: Values = {
     "norm": "pre",
     "update_tokens": 1024,
     "max_tokens": 1024,
-    "warmup_updates": 1000,
+    # Whenever training stops, as good as a schedule that ends then: nobody plans a first run.
+    "schedule": "schedule-free",
+    "learning_rate": 0.0025,
+    "adam_beta2": 0.9955,
+    "warmup_updates": 200,
     "save_every": 250,
     "validate_every": 500,
     "keep": 8,
