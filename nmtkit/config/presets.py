@@ -45,6 +45,8 @@ SMALL: Values = {
     "feed_forward_size": 1024,
     "heads": 4,
     "norm": "pre",
+    "qk_norm": True,
+    "activation": "squared-relu",
     "update_tokens": 1024,
     "max_tokens": 1024,
     # Whenever training stops, as good as a schedule that ends then: nobody plans a first run.

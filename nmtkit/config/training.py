@@ -49,18 +49,8 @@ class Norm:
 NORMS = {"post": Norm(has_final_norm=False), "pre": Norm(has_final_norm=True)}
 
 
-@dataclass(frozen=True)
-class Activation:
-    """Facts about an activation.
-
-    Attributes:
-        keeps_input: its gradient needs its input as well as its output.
-    """
-
-    keeps_input: bool
-
-
-ACTIVATIONS = {"relu": Activation(keeps_input=False), "silu": Activation(keeps_input=True)}
+ACTIVATIONS = {"relu": 1, "silu": 2, "squared-relu": 2}
+"""Activations: tensors of its size that the backward pass of each needs, its output included."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +101,8 @@ class ModelConfig:
     )
     activation: str = setting(
         "relu",
-        "Activation of the feed-forward networks. relu: the paper's; silu: x * sigmoid(x).",
+        "Activation of the feed-forward networks. relu: the paper's; silu: x * sigmoid(x); "
+        "squared-relu: the square of relu.",
         choices=ACTIVATIONS,
     )
     heads: int = setting(8, "Attention heads h.", minimum=1, maximum=LARGEST_WIDTH)
@@ -120,6 +111,9 @@ class ModelConfig:
     )
     value_size: int = setting(
         0, "Size d_v of values per head; 0 = model_size / heads.", maximum=LARGEST_WIDTH
+    )
+    qk_norm: bool = setting(
+        False, "LayerNorm of the queries and of the keys of each head, before they are compared."
     )
     window: int = setting(
         0,

@@ -31,7 +31,7 @@ from nmtkit.interop.parity import (
 )
 from nmtkit.model.attention import CrossAttention
 from nmtkit.model.embedding import Embedding
-from nmtkit.model.layers import DecoderLayer, EncoderLayer, Residual
+from nmtkit.model.layers import DecoderLayer, EncoderLayer, Residual, squared_relu
 from nmtkit.model.transformer import Transformer
 from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
@@ -42,7 +42,7 @@ _LIBRARY = _EXTRA = "ctranslate2"
 _BATCH_SENTENCES = 8
 """Sentences scored per batch; CTranslate2 keeps the logits of all their tokens in memory."""
 
-_ACTIVATIONS = {"relu": "RELU", "silu": "SWISH"}
+_ACTIVATIONS = {"relu": "RELU", "silu": "SWISH", "squared-relu": "RELU"}
 _PRE_NORM = {"post": False, "pre": True}
 
 
@@ -77,6 +77,7 @@ def write(loaded: LoadedModel, folder: Path, quantization: str | None = None) ->
         config.heads,
         pre_norm=_PRE_NORM[config.norm],
         activation=specs.Activation[_ACTIVATIONS[config.activation]],
+        ffn_glu=config.activation == "squared-relu",
         # From its first how many heads, 0 = all, CTranslate2 reads alignments.
         alignment_layer=aligning_layer(config.decoder_layers) if read.sees_target else read.layer,
         alignment_heads=0 if read.sees_target or read.head is None else 1,
@@ -173,6 +174,9 @@ def _set_layer(spec: Any, layer: EncoderLayer | DecoderLayer) -> None:
         _set_cross_attention(spec.attention, layer.memory_attention)
     _set_residual(spec.ffn, last)
     _set_linear(spec.ffn.linear_0, layer.feed_forward.inner)
+    if layer.feed_forward.activation is squared_relu:
+        # Max(0, x) * x: CTranslate2 has no squares, but gates.
+        _set_linear(spec.ffn.linear_0_noact, layer.feed_forward.inner)
     _set_linear(spec.ffn.linear_1, layer.feed_forward.outer)
 
 

@@ -42,7 +42,7 @@ BIAS = "final_logits_bias"
 NORM_EPSILON = 1e-5
 """Epsilon of LayerNorm in Marian, where it is not a setting."""
 
-ACTIVATIONS = {"relu": "relu", "silu": "silu"}
+ACTIVATIONS = {"relu": "relu", "silu": "silu", "squared-relu": "relu2"}
 """Marian's name of each activation."""
 
 _LIBRARY = "transformers"

@@ -92,13 +92,15 @@ def num_positions(config: ModelConfig) -> int:
 
 
 def unsupported_attention(config: ModelConfig) -> Iterator[Problem]:
-    """Yield attention settings that other libraries lack: other head sizes, and windows."""
+    """Yield attention settings that other libraries lack: other head sizes, windows, QK-norm."""
     own = config.model_size // config.heads
     for name, size in (("key_size", config.key_size), ("value_size", config.value_size)):
         if size * config.heads not in (0, config.model_size):
             yield unsupported_value(name, size, f"model_size / heads ({own})")
     if config.window:
         yield unsupported_value("window", config.window, "0")
+    if config.qk_norm:
+        yield unsupported_value("qk_norm", config.qk_norm, "False")
 
 
 def unsupported_choice(config: ModelConfig, name: str, known: Collection[str]) -> Iterator[Problem]:

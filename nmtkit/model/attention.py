@@ -45,6 +45,32 @@ def aligning_attention(config: ModelConfig, stored: AligningAttention | None) ->
     return stored or default
 
 
+class HeadNorm(nn.Module):
+    """LayerNorm of each head of queries or of keys, which bounds their products.
+
+    Source: Dehghani et al. 2023 (arXiv 2302.05442), section 2.
+    """
+
+    def __init__(self, size: int) -> None:
+        """Normalise heads of K elements."""
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(size))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise the heads of x (..., HK)."""
+        size = self.weight.shape[0]
+        heads = x.unflatten(-1, (-1, size))
+        if x.device.type != "cpu":  # where both must have the same type
+            heads = heads.to(self.weight.dtype)
+        normalized = nn.functional.layer_norm(heads, (size,), self.weight)
+        return normalized.to(x.dtype).flatten(-2)
+
+
+def query_and_key_norm(size: int, is_used: bool) -> tuple[nn.Module, nn.Module]:
+    """Return the norms of heads of K elements, or else what leaves queries and keys unchanged."""
+    return (HeadNorm(size), HeadNorm(size)) if is_used else (nn.Identity(), nn.Identity())
+
+
 class SelfAttention(nn.Module):
     """Attention of a sequence to itself, with its three projections in one matrix.
 
@@ -59,6 +85,7 @@ class SelfAttention(nn.Module):
         value_size: int,
         dropout: float,
         window: int,
+        qk_norm: bool = False,
     ) -> None:
         super().__init__()
         self.heads = heads
@@ -66,6 +93,7 @@ class SelfAttention(nn.Module):
         self.sizes = (heads * key_size, heads * key_size, heads * value_size)
         self.dropout = dropout
         self.query_key_value = Linear(model_size, sum(self.sizes))
+        self.query_norm, self.key_norm = query_and_key_norm(key_size, qk_norm)
         self.output = Linear(heads * value_size, model_size)
         initialize(self.query_key_value, self.sizes)
         initialize(self.output, (model_size,))
@@ -98,7 +126,7 @@ class SelfAttention(nn.Module):
         Returns:
             (B, W, D).
         """
-        query, key, value = self.query_key_value(x).split(self.sizes, -1)
+        query, key, value = self._normalized(self.query_key_value(x)).split(self.sizes, -1)
         keys, values = state.append(
             layer, heads_first(key, self.heads), heads_first(value, self.heads)
         )
@@ -112,7 +140,14 @@ class SelfAttention(nn.Module):
         return attention_weights(self._project(x, layout), self.heads, window)
 
     def _project(self, x: Tensor, layout: Layout) -> tuple[Projection]:
-        return (Projection(self.query_key_value(x), layout, self.sizes),)
+        return (Projection(self._normalized(self.query_key_value(x)), layout, self.sizes),)
+
+    def _normalized(self, projected: Tensor) -> Tensor:
+        """Normalise queries and keys of (..., H(2K+U)), if the model does."""
+        if isinstance(self.query_norm, nn.Identity):
+            return projected
+        query, key, value = projected.split(self.sizes, -1)
+        return torch.cat([self.query_norm(query), self.key_norm(key), value], -1)
 
 
 class CrossAttention(nn.Module):
@@ -122,7 +157,13 @@ class CrossAttention(nn.Module):
     """
 
     def __init__(
-        self, model_size: int, heads: int, key_size: int, value_size: int, dropout: float
+        self,
+        model_size: int,
+        heads: int,
+        key_size: int,
+        value_size: int,
+        dropout: float,
+        qk_norm: bool = False,
     ) -> None:
         super().__init__()
         self.heads = heads
@@ -130,6 +171,7 @@ class CrossAttention(nn.Module):
         self.dropout = dropout
         self.query = Linear(model_size, heads * key_size)
         self.key_value = Linear(model_size, sum(self.sizes))
+        self.query_norm, self.key_norm = query_and_key_norm(key_size, qk_norm)
         self.output = Linear(heads * value_size, model_size)
         initialize(self.query, (heads * key_size,))
         initialize(self.key_value, self.sizes)
@@ -154,7 +196,7 @@ class CrossAttention(nn.Module):
 
     def start(self, memory: Packed) -> tuple[Tensor, Tensor]:
         """Project the memory for steps: scaled keys (B, H, K, S) and values (B, H, S, U)."""
-        block = memory.layout.unpack(self.key_value(memory.values))  # (B, S, H(K+U))
+        block = memory.layout.unpack(self._keys_and_values(memory))  # (B, S, H(K+U))
         dtype = stored_dtype(block, memory.values)
         keys, values = (
             heads_first(part.to(dtype), self.heads) for part in block.split(self.sizes, -1)
@@ -164,7 +206,8 @@ class CrossAttention(nn.Module):
     def step(self, x: Tensor, state: DecoderState, layer: int) -> Tensor:
         """Attend from one position (B, W, D) of each row to its source sequence."""
         keys, values = state.memory(layer)
-        context = attend_step(self.query(x), keys, values, state.memory_bias, self.heads)
+        query = self.query_norm(self.query(x))
+        context = attend_step(query, keys, values, state.memory_bias, self.heads)
         output: Tensor = self.output(context)
         return output
 
@@ -184,10 +227,8 @@ class CrossAttention(nn.Module):
         """
         size = self.sizes[0] // self.heads
         rows = slice(head * size, (head + 1) * size)
-        query, key = (
-            one.part(inputs, rows)
-            for inputs, one in ((x, self.query), (memory.values, self.key_value))
-        )
+        query = self.query_norm(self.query.part(x, rows))
+        key = self.key_norm(self.key_value.part(memory.values, rows))
         dtype = torch.promote_types(query.dtype, torch.float32)
         queries, keys = layout.unpack(query).to(dtype), memory.layout.unpack(key).to(dtype)
         with torch.autocast(x.device.type, enabled=False):
@@ -196,8 +237,16 @@ class CrossAttention(nn.Module):
         return layout.pack(scores.log_softmax(-1))
 
     def _project(self, x: Tensor, layout: Layout, memory: Packed) -> tuple[Projection, Projection]:
-        query = Projection(self.query(x), layout, self.sizes[:1])
-        return query, Projection(self.key_value(memory.values), memory.layout, self.sizes)
+        query = Projection(self.query_norm(self.query(x)), layout, self.sizes[:1])
+        return query, Projection(self._keys_and_values(memory), memory.layout, self.sizes)
+
+    def _keys_and_values(self, memory: Packed) -> Tensor:
+        """Project the memory to (X, H(K+U)), with normalised keys if the model has them."""
+        projected: Tensor = self.key_value(memory.values)
+        if isinstance(self.key_norm, nn.Identity):
+            return projected
+        key, value = projected.split(self.sizes, -1)
+        return torch.cat([self.key_norm(key), value], -1)
 
 
 @contextmanager

@@ -100,6 +100,8 @@ def count_parameters(
     keys, values = _widths(config)
     norm = 2 * size
     attention = 2 * size * (keys + values) + 2 * keys + values + size
+    if config.qk_norm:
+        attention += 2 * config.head_sizes[0]
     feed_forward = 2 * size * inner + inner + size
     last_norm = norm if NORMS[config.norm].has_final_norm else 0
     output_bias = target_size if config.output_bias else 0
@@ -169,7 +171,7 @@ def training_memory(
         chunk_tokens: tokens whose logits exist at the same time; see `chunk_size`.
     """
     size, (keys, values) = config.model_size, _widths(config)
-    inner = config.feed_forward_size * (1 + ACTIVATIONS[config.activation].keeps_input)
+    inner = config.feed_forward_size * ACTIVATIONS[config.activation]
     residual = (FLOAT32_BYTES + 1) * size
     encoder = product_bytes * (2 * keys + 3 * values + inner + 2 * size) + 2 * residual
     decoder = product_bytes * (4 * keys + 6 * values + inner + 3 * size) + 3 * residual

@@ -59,7 +59,13 @@ class PreNorm(Residual):
 NORMS: dict[str, Callable[[ModelConfig], Residual]] = {"post": PostNorm, "pre": PreNorm}
 """Positions of LayerNorm; `NORMS` in nmtkit/config/training.py has their properties."""
 
-ACTIVATIONS: dict[str, Function] = {"relu": F.relu, "silu": F.silu}
+
+def squared_relu(x: Tensor) -> Tensor:
+    """Compute max(0, x)^2. Source: So et al. 2021 (arXiv 2109.08668), section 3."""
+    return F.relu(x).square()
+
+
+ACTIVATIONS: dict[str, Function] = {"relu": F.relu, "silu": F.silu, "squared-relu": squared_relu}
 """Activations; `ACTIVATIONS` in nmtkit/config/training.py has their properties."""
 
 
@@ -86,7 +92,9 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.self_attention = SelfAttention(*_attention_shape(config), config.window)
+        self.self_attention = SelfAttention(
+            *_attention_shape(config), config.window, config.qk_norm
+        )
         self.feed_forward = FeedForward(config)
         self.residuals = _residuals(config, 2)
 
@@ -100,9 +108,11 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.self_attention = SelfAttention(*_attention_shape(config), config.window)
+        self.self_attention = SelfAttention(
+            *_attention_shape(config), config.window, config.qk_norm
+        )
         # This attribute names tensors in model files.
-        self.memory_attention = CrossAttention(*_attention_shape(config))
+        self.memory_attention = CrossAttention(*_attention_shape(config), config.qk_norm)
         self.feed_forward = FeedForward(config)
         self.residuals = _residuals(config, 3)
 

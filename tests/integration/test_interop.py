@@ -41,6 +41,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "post-norm": {},
     "silu, output bias": {"activation": "silu", "output_bias": True},
     "untied": {"tie_embeddings": False},
+    "squared ReLU": {"activation": "squared-relu"},
 }
 CTRANSLATE2_SETTINGS = {
     **SETTINGS,

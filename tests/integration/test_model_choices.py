@@ -97,6 +97,6 @@ def test_a_new_norm_needs_its_entries_alone(
 def test_a_new_activation_needs_its_entries_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(training.ACTIVATIONS, "tanh", training.Activation(keeps_input=False))
+    monkeypatch.setitem(training.ACTIVATIONS, "tanh", 1)
     monkeypatch.setitem(layers.ACTIVATIONS, "tanh", torch.tanh)
     train_and_translate(tmp_path, {"activation": "tanh"})

@@ -20,6 +20,7 @@ REFUSED = {
     "key_size": (3, "key_size (3) must be model_size / heads (8) [model.key_size]"),
     "value_size": (5, "value_size (5) must be model_size / heads (8) [model.value_size]"),
     "window": (8, "window (8) must be 0 [model.window]"),
+    "qk_norm": (True, "qk_norm (True) must be False [model.qk_norm]"),
 }
 
 
@@ -30,7 +31,7 @@ REFUSED = {
         ({"key_size": 8, "value_size": 8, "norm": "pre", "positions": "learned"}, []),
     ],
 )
-def test_sizes_of_heads_and_windows_are_refused_and_nothing_else(
+def test_attention_that_the_library_lacks_is_refused_and_nothing_else(
     settings: dict[str, Any], messages: list[str]
 ) -> None:
     problems = [

@@ -44,6 +44,7 @@ REFUSED = {
     "norm_epsilon": 1e-6,
     "positions": "learned",
     "window": 8,
+    "qk_norm": True,
 }
 WITHOUT_EFFECT = {
     *("max_positions", "alignment_layer", "alignment_head", "full_context_alignment"),

@@ -175,9 +175,11 @@ def test_an_unknown_activation_is_refused(
     unsupported: Callable[[ModelConfig, TextCodec], Iterator[Problem]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(training.ACTIVATIONS, "tanh", training.Activation(keeps_input=False))
+    monkeypatch.setitem(training.ACTIVATIONS, "tanh", 1)
     (problem,) = unsupported(ModelConfig(activation="tanh"), shared_codec())
-    assert problem.text == "activation (tanh) must be relu or silu [model.activation]"
+    assert (
+        problem.text == "activation (tanh) must be relu or silu or squared-relu [model.activation]"
+    )
 
 
 def test_sentencepiece_models_are_those_of_the_sides(tmp_path: Path) -> None:

@@ -63,6 +63,37 @@ def test_cross_attention_equals_the_formula(
     assert_same(actual, torch.cat(expected))
 
 
+def normalized(x: Tensor, weight: Tensor) -> Tensor:
+    """(x - mean) / sqrt(variance + epsilon) * weight, head by head."""
+    heads = x.unflatten(-1, (HEADS, -1))
+    mean = heads.mean(-1, keepdim=True)
+    variance = ((heads - mean) ** 2).mean(-1, keepdim=True)
+    result: Tensor = (heads - mean) / (variance + 1e-5).sqrt() * weight
+    return result.flatten(-2)
+
+
+def test_qk_norm_normalises_the_queries_and_keys_of_each_head() -> None:
+    x, memory = random_values(TARGET), random_values(SOURCE)
+    own = randomize(SelfAttention(MODEL_SIZE, HEADS, 4, 3, 0.0, 0, qk_norm=True))
+    cross = randomize(CrossAttention(MODEL_SIZE, HEADS, 4, 3, 0.0, qk_norm=True))
+    norms = own.query_norm, own.key_norm, cross.query_norm, cross.key_norm
+    weights = [weight for norm in norms for weight in norm.parameters()]
+    expected, crossed = [], []
+    for sentence, source in zip(x.split(TARGET), memory.split(SOURCE), strict=True):
+        query, key, value = own.query_key_value(sentence).split(own.sizes, -1)
+        query, key = normalized(query, weights[0]), normalized(key, weights[1])
+        expected.append(own.output(formula(query, key, value, is_causal=True)))
+        key, value = cross.key_value(source).split(cross.sizes, -1)
+        query = normalized(cross.query(sentence), weights[2])
+        key = normalized(key, weights[3])
+        crossed.append(cross.output(formula(query, key, value, is_causal=False)))
+    layout, packed = Layout(TARGET, CPU), Packed(memory, Layout(SOURCE, CPU))
+    assert_same(own(x, layout, is_causal=True), torch.cat(expected))
+    assert_same(cross(x, layout, packed), torch.cat(crossed))
+    rows = layout.pack(cross.weights(x, layout, packed)[:, 1])
+    assert_same(cross.log_weights(x, layout, packed, head=1).exp(), rows)
+
+
 @pytest.mark.parametrize("is_causal", [False, True], ids=["encoder", "decoder"])
 @pytest.mark.parametrize("sizes", [TARGET, [4, 4]], ids=["ragged", "rectangular"])
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ SHAPES = {
     "learned positions": replace(SMALL, positions="learned", max_positions=9),
     "own head sizes": replace(SMALL, key_size=3, value_size=5),
     "output bias": replace(SMALL, output_bias=True),
+    "QK-norm": replace(SMALL, qk_norm=True),
 }
 
 

@@ -30,6 +30,7 @@ SHAPES = {
     "untied": replace(TINY, tie_embeddings=False),
     "silu, output bias": replace(TINY, activation="silu", output_bias=True),
     "window": replace(TINY, window=4),
+    "QK-norm, squared ReLU": replace(TINY, qk_norm=True, activation="squared-relu"),
 }
 SOURCES = [[3, 4, 5, EOS_ID], [6, EOS_ID], [7, 8, 9, 10, 11, 12, EOS_ID], [EOS_ID], [9, 4, EOS_ID]]
 TARGETS = [[BOS_ID, 5, 3], [BOS_ID, 5, 6, 7, 8], [BOS_ID], [BOS_ID, 18, 17], [BOS_ID, 4]]
