@@ -19,6 +19,12 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 
+from nmtkit.config.presets import BASE, BIG, SMALL
+from nmtkit.config.schema import Values
+
+SHAPES: Mapping[str, Values] = {"small": SMALL, "base": BASE, "big": BIG}
+"""Models with the blocks that all programs have; the preset `small` has others."""
+
 OWN_NAME = "nmtkit"
 PEERS = {
     "marian": "Hugging Face Marian",
@@ -76,7 +82,7 @@ class Summary:
 
 def add_peer_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of all comparisons."""
-    parser.add_argument("--shape", choices=("small", "base", "big"), default="small")
+    parser.add_argument("--shape", choices=SHAPES, default="small")
     parser.add_argument("--rounds", type=int, default=5, help="runs of each contender")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument(

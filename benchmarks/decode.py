@@ -19,6 +19,7 @@ from torch import Tensor
 
 from benchmarks.common import (
     OWN_NAME,
+    SHAPES,
     Contender,
     add_peer_options,
     compare,
@@ -27,7 +28,6 @@ from benchmarks.common import (
     print_measurement,
     read_words,
 )
-from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import SearchConfig, TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.decoding.search import beam_search
@@ -117,14 +117,14 @@ def save_model(options: argparse.Namespace, folder: Path) -> None:
     words = Words([f"w{number:05d}" for number in range(NUM_WORDS[options.shape])])
     codec = TextCodec("en", "de", words, words, is_shared=True)
     tensors = make_model(options).state_dict()
-    recipe = build(TrainRecipe, PRESETS[options.shape], {})
+    recipe = build(TrainRecipe, SHAPES[options.shape], {})
     write_model(folder, tensors, recipe, codec, {}, overwrite=False)
 
 
 def make_model(options: argparse.Namespace) -> Transformer:
     """Set up the process and return a model with random weights."""
     machine = {"device": options.device, "threads": options.threads}
-    recipe = build(TrainRecipe, PRESETS[options.shape], machine)
+    recipe = build(TrainRecipe, SHAPES[options.shape], machine)
     device = set_up(recipe.runtime)
     torch.manual_seed(recipe.seed.seed)
     size = NUM_WORDS[options.shape] + FIRST_WORD_ID

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from benchmarks.common import module
-from nmtkit.config.presets import PRESETS
+from benchmarks.common import SHAPES, module
 from nmtkit.config.schema import TrainRecipe, Values
 from nmtkit.config.toml import build
 from nmtkit.progress.records import TrainingRecord
@@ -87,9 +86,9 @@ class Workbench:
 
 
 def settings_of(shape: str, tokens: int, others: Values) -> Values:
-    """Return the settings of a preset, with updates of one micro-batch of a number of tokens."""
+    """Return the settings of a shape, with updates of one micro-batch of a number of tokens."""
     own = {"update_tokens": tokens, "max_tokens": tokens, "clip_norm": 1.0}
-    return {**PRESETS[shape], **own, **others}
+    return {**SHAPES[shape], **own, **others}
 
 
 def make_dataset(corpus: Path | None, out: Path) -> None:

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from benchmarks.common import SHAPES
 from benchmarks.updates import Workbench, settings_of
 from nmtkit.config.preprocessing import CorpusConfig, VocabularyConfig
-from nmtkit.config.presets import PRESETS
 from nmtkit.config.schema import PreprocessRecipe, RuntimeConfig, TrainRecipe, Values
 from nmtkit.config.toml import build
 from nmtkit.data.batch import make_batch
@@ -53,7 +53,7 @@ def open_device(name: str) -> torch.device:
 
 def add_update_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the parts that compute updates: shape, tokens and vocabulary."""
-    parser.add_argument("--shape", choices=("small", "base", "big"), default="base")
+    parser.add_argument("--shape", choices=SHAPES, default="base")
     parser.add_argument("--tokens", type=int, default=25_000, help="per side of an update")
     parser.add_argument("--vocabulary", type=int, default=VOCABULARY, help="entries")
 
@@ -110,7 +110,7 @@ def training(shape: str, tokens: int, settings: Values, dataset: Path) -> Iterat
     """Begin a run of training.
 
     Args:
-        shape: a preset.
+        shape: one of `SHAPES`.
         tokens: tokens per side of an update.
         settings: settings of the recipe that override the preset's.
         dataset: a dataset of `words_dataset`.
@@ -160,13 +160,13 @@ def make_model(shape: str, vocabulary: int, precision: str, device: torch.device
     """Return a model with random weights, prepared for decoding.
 
     Args:
-        shape: a preset.
+        shape: one of `SHAPES`.
         vocabulary: entries, shared by both sides.
         precision: precision of matrix products.
         device: the device of the model.
     """
     torch.manual_seed(1)
-    config = build(TrainRecipe, PRESETS[shape]).model
+    config = build(TrainRecipe, SHAPES[shape]).model
     model = Transformer(config, vocabulary, vocabulary, is_shared=True).to(device)
     model.prepare(getattr(torch, precision))
     return model

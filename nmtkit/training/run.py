@@ -413,10 +413,11 @@ def _done(context: RunContext, update: int) -> str:
     """Return the last line of a run: its best checkpoint, and the next command."""
     best, run, data = context.folder.best(), context.folder.path, context.dataset.folder
     named = f"; the best checkpoint is {best}" if best else ""
-    paths = f"{quote(str(run))} --data {quote(str(data))}"
-    return (
-        f"done after update {update}{named}; next: `nmtkit average-checkpoints {paths} --out MODEL`"
-    )
+    command = f"translate {quote(str(run))} < TEXT"
+    if not context.recipe.training.is_averaged:
+        paths = f"{quote(str(run))} --data {quote(str(data))}"
+        command = f"average-checkpoints {paths} --out MODEL"
+    return f"done after update {update}{named}; next: `nmtkit {command}`"
 
 
 def announce(trainer: Trainer) -> None:

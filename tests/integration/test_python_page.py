@@ -20,7 +20,7 @@ def examples(page: str) -> list[str]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("python")
-    names = ("model", "other-model", "en-de", "de-en")
+    names = ("model", "run", "other-model", "en-de", "de-en")
     for seed, name in enumerate(names):
         codec = tiny_codec()
         if name == "de-en":

@@ -92,15 +92,22 @@ def test_the_announced_peak_is_the_highest_rate_logged(
     assert (message in start) == is_short
 
 
-@pytest.mark.parametrize("is_validated", [True, False])
+@pytest.mark.parametrize(("is_validated", "ema_decay"), [(True, 0.0), (False, 0.0), (True, 0.9)])
 def test_the_last_line_names_the_best_checkpoint_and_the_next_command(
-    is_validated: bool, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    is_validated: bool,
+    ema_decay: float,
+    data: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    recipe = tiny_train_recipe(max_updates=3, dropout=0.0, validate_every=3 * is_validated)
+    validated = 3 * is_validated
+    recipe = tiny_train_recipe(3, 0.0, validate_every=validated, ema_decay=ema_decay)
     folder = tmp_path / "my run"
     run.train(recipe, data, folder)
     best = f"; the best checkpoint is {folder}/checkpoints/00000003" * is_validated
     command = f"nmtkit average-checkpoints '{folder}' --data {data} --out MODEL"
+    if ema_decay:
+        command = f"nmtkit translate '{folder}' < TEXT"
     line = capsys.readouterr().err.splitlines()[-1]
     assert line.endswith(f" done after update 3{best}; next: `{command}`")
 
