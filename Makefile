@@ -80,7 +80,7 @@ dist: $(INSTALLED)  ## build the source distribution and its wheel, in dist/
 	  --wheel-dir dist dist/*.tar.gz
 	@ls dist/*
 
-wmt14-%: $(INSTALLED)  ## WMT14 from download to score: wmt14-en-de-base, -en-de-big, -en-fr-base, -en-fr-big
+wmt14-%: $(INSTALLED)  ## WMT14 from download to score: wmt14-en-de-base, -en-de-big, -en-fr-base, -en-fr-big, -en-de-hour
 	PATH="$$(cd "$(BIN)" && pwd):$$PATH" $(MAKE) -C examples/wmt14 $*
 
 table%: $(INSTALLED)  ## table 3 of the paper, or a row: table3-A1; SCALE=tiny CORPUS=/folder on a CPU

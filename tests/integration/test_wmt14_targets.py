@@ -4,12 +4,13 @@ import re
 
 import pytest
 
-from nmtkit.config.schema import PreprocessRecipe, TrainRecipe
-from nmtkit.config.toml import loads
+from nmtkit.config.presets import SOONER
+from nmtkit.config.schema import PreprocessRecipe, TrainRecipe, values_of
+from nmtkit.config.toml import build, loads
 from tests.architecture.test_readme import check
 from tests.recipes import WMT14, dry_run
 
-TARGETS = ["en-de-base", "en-de-big", "en-fr-base", "en-fr-big"]
+TARGETS = ["en-de-base", "en-de-big", "en-fr-base", "en-fr-big", "en-de-hour"]
 
 
 def commands(target: str, *settings: str) -> dict[str, str]:
@@ -65,6 +66,17 @@ def test_training_is_the_papers(
         f"/{target.rpartition('-')[2]}.toml"
         in f"/{found['train'].split('--config ')[1].split()[0]}"
     )
+
+
+def test_the_hour_trains_base_with_the_blocks_of_small() -> None:
+    base, hour = (train_recipe(name) for name in ("base", "hour"))
+    settings = values_of(build(TrainRecipe, SOONER))
+    changed = {name for name in SOONER if name != "warmup_updates"}
+    assert {name: values_of(hour)[name] for name in changed} == {n: settings[n] for n in changed}
+    own = {"norm", "qk_norm", "activation"}
+    assert {n for n, one in vars(base.model).items() if vars(hour.model)[n] != one} == own
+    assert hour.training.max_minutes == 60
+    assert "--last 1 " in commands("en-de-hour")["average-checkpoints"]
 
 
 def test_the_models_are_those_of_table_3() -> None:
