@@ -12,6 +12,7 @@ import torch
 
 from nmtkit.config.metrics import NLL, cost
 from nmtkit.config.schema import RuntimeConfig
+from nmtkit.config.training import SCHEDULE_FREE
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.evaluation.metric import Metric
@@ -184,6 +185,13 @@ def _doubts(run: Path, chosen: Sequence[Path]) -> Iterator[str]:
     """Yield why the mean of checkpoints may be no better than the best one, and what to do."""
     first, last = int(chosen[0].name), int(chosen[-1].name)
     newest = int(RunFolder(run).model_dirs()[-1].name)
+    if describe_model(chosen[-1]).recipe.training.schedule == SCHEDULE_FREE:
+        if first != last:
+            yield (
+                "training without a schedule has averaged the weights, and the mean of its "
+                f"checkpoints is usually worse than the last one; translate with {run}"
+            )
+        return
     if first == last:
         yield "the mean of one checkpoint is this checkpoint; train with a smaller --save-every"
     if 2 * first < newest:

@@ -93,6 +93,20 @@ def test_a_mean_that_may_be_worse_is_a_warning(
         assert all(has_word(warning, word) for word in expected.split()), warning
 
 
+@pytest.mark.parametrize("last", [1, 2])
+def test_the_mean_of_averages_is_a_warning_that_names_the_run(last: int, tmp_path: Path) -> None:
+    run = RunFolder.create_or_open(tmp_path / "run")
+    recipe = tiny_train_recipe(
+        1, 0.0, schedule="schedule-free", learning_rate=0.01, learning_rate_scale=1.0
+    )
+    for update in (1, 2):
+        snapshot = replace(tiny_snapshot(update, is_scheduled=True), recipe=recipe)
+        write_checkpoint(run, snapshot)
+    warned: list[str] = []
+    choose(run.path, last, None, silent, warned.append)
+    assert [f"translate with {run.path}" in one for one in warned] == [True] * (last - 1)
+
+
 @pytest.mark.parametrize("validated", [(1, 4), (1, 5), (2, 4)])
 def test_validations_around_the_checkpoints_show_that_nll_falls(
     validated: Sequence[int], tmp_path: Path
