@@ -46,8 +46,7 @@ COMMANDS = {
 EXAMPLES = """\
 nmtkit preprocess -s en -t de --train train --valid valid --vocab-size 8000 --out data/
 nmtkit train data/ --out run/ --preset small --max-minutes 30
-nmtkit average-checkpoints run/ --out model/
-nmtkit translate model/ < test.en > test.out.de
+nmtkit translate run/ < test.en > test.out.de
 nmtkit score --reference test.de < test.out.de"""
 
 EXIT_BUG = 1
@@ -125,9 +124,9 @@ class LazyGroup(Group):
 def group() -> None:
     """Train and run sequence-to-sequence Transformers.
 
-    From parallel text to scored translations: preprocess, train, average-checkpoints, translate,
-    score. COMMAND --help shows common options and an example, --help-all all options. Results go
-    to standard output, messages to standard error.
+    From parallel text to scored translations: preprocess, train, translate, score. COMMAND --help
+    shows common options and an example, --help-all all options. Results go to standard output,
+    messages to standard error.
     """
 
 

@@ -50,7 +50,7 @@ NORMS = {"post": Norm(has_final_norm=False), "pre": Norm(has_final_norm=True)}
 
 
 ACTIVATIONS = {"relu": 1, "silu": 2, "squared-relu": 2}
-"""Activations: tensors of its size that the backward pass of each needs, its output included."""
+"""Activations, and the number of tensors that the backward pass keeps of each, with its output."""
 
 
 @dataclass(frozen=True)
@@ -293,7 +293,7 @@ class TrainingConfig:
     )
     adam_beta1: float = setting(
         0.9,
-        "Adam's beta 1; of --schedule schedule-free, the part of the average in the weights.",
+        "Adam's beta 1; with schedule-free, the weight of the average where gradients are taken.",
         maximum=0.9999,
     )
     adam_beta2: float = setting(0.98, "Adam's beta 2.", maximum=0.99999)

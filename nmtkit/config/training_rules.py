@@ -28,6 +28,7 @@ from nmtkit.config.problems import (
 from nmtkit.config.schema import SEARCH_SETTINGS, TrainRecipe
 from nmtkit.config.training import (
     POSITIONS,
+    SCHEDULE_FREE,
     WITH_END,
     WITH_PEAK,
     ModelConfig,
@@ -50,6 +51,9 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 """Names of the parameters of each part; * = any characters. Layers such as encoder.2-3 follow."""
 
 _LAYERS = re.compile(r"(encoder|decoder)\.(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
+
+_LARGEST_BETA1 = 0.99
+"""Without a schedule, weights are rounded 1 / (1 - beta1) times as much."""
 
 JOIN_LINES = "join-lines"
 
@@ -149,6 +153,13 @@ def _schedule(recipe: TrainRecipe) -> Iterator[Problem]:
         )
     if name in WITH_END:
         yield from _decay(recipe.training)
+    beta1 = recipe.training.adam_beta1
+    if name == SCHEDULE_FREE and beta1 > _LARGEST_BETA1:
+        yield Problem(
+            ("adam_beta1", "schedule"),
+            f"adam_beta1 ({beta1}) must be at most {_LARGEST_BETA1} for schedule {name!r}; give "
+            "--adam-beta1 0.9",
+        )
 
 
 def _decay(training: TrainingConfig) -> Iterator[Problem]:

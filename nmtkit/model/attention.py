@@ -60,14 +60,15 @@ class HeadNorm(nn.Module):
         """Normalise the heads of x (..., HK)."""
         size = self.weight.shape[0]
         heads = x.unflatten(-1, (-1, size))
-        if x.device.type != "cpu":  # where both must have the same type
+        if x.device.type != "cpu" or self.weight.dtype != torch.float32:
+            # Only there may the types of both differ.
             heads = heads.to(self.weight.dtype)
         normalized = nn.functional.layer_norm(heads, (size,), self.weight)
         return normalized.to(x.dtype).flatten(-2)
 
 
 def query_and_key_norm(size: int, is_used: bool) -> tuple[nn.Module, nn.Module]:
-    """Return the norms of heads of K elements, or else what leaves queries and keys unchanged."""
+    """Return norms of heads of K elements, of queries and of keys; both do nothing if not used."""
     return (HeadNorm(size), HeadNorm(size)) if is_used else (nn.Identity(), nn.Identity())
 
 

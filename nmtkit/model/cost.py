@@ -175,6 +175,9 @@ def training_memory(
     residual = (FLOAT32_BYTES + 1) * size
     encoder = product_bytes * (2 * keys + 3 * values + inner + 2 * size) + 2 * residual
     decoder = product_bytes * (4 * keys + 6 * values + inner + 3 * size) + 3 * residual
+    if config.qk_norm:  # the projections before it
+        encoder += product_bytes * (2 * keys + values)
+        decoder += product_bytes * (4 * keys + 2 * values)
     per_token = config.encoder_layers * encoder + config.decoder_layers * decoder
     if activation_checkpointing:
         num_inputs = config.encoder_layers + config.decoder_layers + 2  # of a layer, of the loss

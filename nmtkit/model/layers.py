@@ -66,7 +66,7 @@ def squared_relu(x: Tensor) -> Tensor:
 
 
 ACTIVATIONS: dict[str, Function] = {"relu": F.relu, "silu": F.silu, "squared-relu": squared_relu}
-"""Activations; `ACTIVATIONS` in nmtkit/config/training.py has their properties."""
+"""Activations; `ACTIVATIONS` in nmtkit/config/training.py has what their gradients keep."""
 
 
 class FeedForward(nn.Module):

@@ -161,7 +161,8 @@ def shape_text(model: ModelConfig) -> str:
     return (
         f"{model.encoder_layers}+{model.decoder_layers} layers, d_model {model.model_size}, "
         f"d_ff {model.feed_forward_size}, {model.heads} heads, d_k {key_size}, d_v {value_size}, "
-        f"{model.norm}-norm, {model.positions} positions"
+        f"{model.norm}-norm, {model.positions} positions, {model.activation}"
+        + (", QK-norm" if model.qk_norm else "")
         + (f", window {model.window}" if model.window else "")
     )
 

@@ -185,7 +185,7 @@ def _model_lines(described: Description, sha256: str) -> Iterator[str]:
         yield aligned("directions", ", ".join(codec.directions))
     yield aligned("vocabulary", _vocabulary(codec))
     embeddings = "tied" if model.tie_embeddings else "separate"
-    yield aligned("shape", f"{shape_text(model)}, {model.activation}, {embeddings} embeddings")
+    yield aligned("shape", f"{shape_text(model)}, {embeddings} embeddings")
     yield aligned("parameters", f"{manifest['parameters']:,}")
     yield aligned("update", f"{manifest['update']:,}")
     yield from _provenance_lines(manifest)

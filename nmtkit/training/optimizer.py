@@ -5,6 +5,7 @@ Source: paper, section 5.3.
 
 import copy
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -167,7 +168,7 @@ class OptimizerKind:
 def make_adam(groups: Groups, config: TrainingConfig) -> torch.optim.Adam:
     """Make Adam, or AdamW if weights decay. Source: Loshchilov and Hutter 2019, algorithm 2.
 
-    `ScheduleFreeAverage` takes the place of the first moment.
+    With a `ScheduleFreeAverage` in its place, the first moment is just the last gradient.
     """
     beta1 = 0.0 if config.schedule == SCHEDULE_FREE else config.adam_beta1
     return torch.optim.Adam(
@@ -241,15 +242,15 @@ def restore_optimizer(
             }
 
 
-class WeightAverage:
+class WeightAverage(ABC):
     """A copy of a model whose weights are an average of those that the model has in training.
 
-    It is validated and saved. An update that is skipped counts: the weights, which it left as they
-    were, are added once more.
+    It is validated and saved. An update that is skipped counts: what Adam left as it was is added
+    once more.
 
     Attributes:
         model: the copy.
-        rate_factor: what the optimiser's learning rate is, as a part of the schedule's.
+        rate_factor: the optimiser's learning rate divided by the schedule's.
     """
 
     rate_factor = 1.0
@@ -259,9 +260,9 @@ class WeightAverage:
         frozen = {id(p): p for p in model.parameters() if not p.requires_grad}
         self.model = copy.deepcopy(model, frozen).requires_grad_(False).eval()
 
+    @abstractmethod
     def add(self, model: Transformer, update: int) -> None:
         """Add the weights of a model after an update to the average."""
-        raise NotImplementedError
 
     def _pairs(self, model: Transformer) -> tuple[list[Tensor], list[Tensor]]:
         """Return the averages, and the weights that updates change."""
@@ -293,7 +294,8 @@ class ScheduleFreeAverage(WeightAverage):
     Source: Defazio et al. 2024, https://arxiv.org/abs/2405.15682, algorithm 1. Gradients are of the
     model's weights, y = (1 - beta) z + beta x. The sequence z, which Adam changes without a first
     moment, is not stored: a step of z by the learning rate is one of y by 1 - beta of it. Each z
-    enters the average with the square of its learning rate.
+    enters the average with the square of its learning rate; in the paper also with Adam's
+    correction of the second moment, 1 - beta2^t, which here is in the step alone.
     """
 
     def __init__(self, model: Transformer, beta: float, warmup: int) -> None:
@@ -304,13 +306,13 @@ class ScheduleFreeAverage(WeightAverage):
     def add(self, model: Transformer, update: int) -> None:
         """Add z to the average, and move the model's weights with it."""
         averaged, trained = self._pairs(model)
-        # As y - x = (1 - beta) (z - x), x moves by part (y - x), and y by beta of that. Two passes
-        # in place, y first: that of x then starts from the new y, 1 + beta part times as far away.
-        part = self._share(update) / (1 - self._beta)
-        torch._foreach_lerp_(trained, averaged, -self._beta * part)
-        torch._foreach_lerp_(averaged, trained, part / (1 + self._beta * part))
+        # As y - x = (1 - beta) (z - x), x moves by step (y - x), and y by beta of that. Two passes
+        # in place, y first: that of x then starts from the new y, 1 + beta step times as far away.
+        step = self._weight(update) / (1 - self._beta)
+        torch._foreach_lerp_(trained, averaged, -self._beta * step)
+        torch._foreach_lerp_(averaged, trained, step / (1 + self._beta * step))
 
-    def _share(self, update: int) -> float:
+    def _weight(self, update: int) -> float:
         """Return the squared learning rate of an update over the sum of all until then."""
         rising = min(update, self._warmup)
         total = rising * (rising + 1) * (2 * rising + 1) / 6 + (update - rising) * self._warmup**2

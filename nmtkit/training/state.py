@@ -167,7 +167,7 @@ class TrainState:
 
         Args:
             learning_rate: of this update.
-            is_skipped: (), bool, on the device: leave weights and moments unchanged.
+            is_skipped: (), bool, on the device: the optimiser leaves weights and moments unchanged.
         """
         factor = self.average.rate_factor if self.average else 1.0
         for group in self.optimizer.param_groups:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from nmtkit.config.presets import SOONER
+from nmtkit.config.presets import NEWER_METHODS
 from nmtkit.config.schema import PreprocessRecipe, TrainRecipe, values_of
 from nmtkit.config.toml import build, loads
 from tests.architecture.test_readme import check
@@ -70,8 +70,8 @@ def test_training_is_the_papers(
 
 def test_the_hour_trains_base_with_the_blocks_of_small() -> None:
     base, hour = (train_recipe(name) for name in ("base", "hour"))
-    settings = values_of(build(TrainRecipe, SOONER))
-    changed = {name for name in SOONER if name != "warmup_updates"}
+    settings = values_of(build(TrainRecipe, NEWER_METHODS))
+    changed = {name for name in NEWER_METHODS if name != "warmup_updates"}
     assert {name: values_of(hour)[name] for name in changed} == {n: settings[n] for n in changed}
     own = {"norm", "qk_norm", "activation"}
     assert {n for n, one in vars(base.model).items() if vars(hour.model)[n] != one} == own

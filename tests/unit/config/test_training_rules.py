@@ -55,6 +55,10 @@ LINEAR: Mapping[str, Value] = {
             "decay_updates 9000 --schedule constant",
         ),
         (
+            {"schedule": "schedule-free", "learning_rate": 0.001, "adam_beta1": 0.995},
+            "adam_beta1 0.995 0.99 schedule-free; --adam-beta1 0.9",
+        ),
+        (
             {"schedule": "schedule-free", "learning_rate": 0.001, "ema_decay": 0.9},
             "ema_decay 0.9 --schedule schedule-free",
         ),

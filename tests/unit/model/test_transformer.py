@@ -348,3 +348,21 @@ def test_decoding_by_few_layers_is_that_of_a_model_with_few(config: ModelConfig)
     part = model.decode(targets, memory, 1)
     model.decoder = model.decoder[:1]
     assert torch.equal(part, model.decode(targets, memory))
+
+
+@pytest.mark.parametrize(
+    ("own", "product", "tolerance"),
+    [
+        (torch.float64, torch.float32, 1e-4),
+        (torch.float32, torch.bfloat16, 0.1),
+        (torch.float32, torch.float32, 1e-4),
+    ],
+)
+def test_qk_norm_computes_in_every_type(
+    own: torch.dtype, product: torch.dtype, tolerance: float
+) -> None:
+    model = make(SHAPES["QK-norm, squared ReLU"], own)
+    expected = logits_of(model, SOURCES, TARGETS).detach()
+    model.prepare(product)
+    found = logits_of(model, SOURCES, TARGETS)
+    torch.testing.assert_close(found, expected, rtol=0, atol=tolerance)

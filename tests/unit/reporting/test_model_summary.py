@@ -24,7 +24,7 @@ def test_the_summary_of_base() -> None:
     lines = values_of(of_preset("base"))
     assert lines["shape"] == (
         "6+6 layers, d_model 512, d_ff 2048, 8 heads, d_k 64, d_v 64, post-norm, "
-        "sinusoidal positions"
+        "sinusoidal positions, relu"
     )
     assert lines["parameters"] == "63,082,496, with 37,000 entries"
     parts = (lines[part].split(",", 3)[:3] for part in ("embeddings", "encoder", "decoder"))

@@ -148,23 +148,26 @@ def test_schedule_free_training_follows_its_three_sequences() -> None:
     names = [name for name, _ in model.named_parameters()]
     y = {name: one.detach().clone() for name, one in model.named_parameters()}
     z, x, second = dict(y), dict(y), {name: torch.zeros_like(y[name]) for name in names}
-    generator, total = torch.Generator().manual_seed(1), 0.0
+    generator, total, num_steps = torch.Generator().manual_seed(1), 0.0, 0
     for update in range(1, 9):
         state.progress.update = update
         rate = learning_rate(update, 1, config)
         assert rate == pytest.approx(0.02 * min(update / warmup, 1))
         total += rate**2
+        is_skipped = update == 5
+        num_steps += not is_skipped
         for name, parameter in model.named_parameters():
             gradient = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
             parameter.grad = gradient.clone()
-            second[name] = beta2 * second[name] + (1 - beta2) * gradient**2
-            scale = (second[name] / (1 - beta2**update)).sqrt() + epsilon
-            decayed = decay * y[name] if parameter.dim() > 1 else 0
-            z[name] = z[name] - rate * (gradient / scale + decayed)
-            share = rate**2 / total
-            x[name] = (1 - share) * x[name] + share * z[name]
+            if not is_skipped:
+                second[name] = beta2 * second[name] + (1 - beta2) * gradient**2
+                scale = (second[name] / (1 - beta2**num_steps)).sqrt() + epsilon
+                decayed = decay * y[name] if parameter.dim() > 1 else 0
+                z[name] = z[name] - rate * (gradient / scale + decayed)
+            weight = rate**2 / total
+            x[name] = (1 - weight) * x[name] + weight * z[name]
             y[name] = (1 - beta1) * z[name] + beta1 * x[name]
-        state.step(rate, torch.tensor(data=False))
+        state.step(rate, torch.tensor(is_skipped))
         for found, expected in ((model, y), (state.published, x)):
             for name, parameter in found.named_parameters():
                 # Rounding of float64.

@@ -1,4 +1,4 @@
-"""The EMA is published, and resumed with the weights."""
+"""The average of the weights is published, and resumed with them."""
 
 from pathlib import Path
 from typing import Any
