@@ -9,7 +9,7 @@ source; D model size; H heads; K, U key and value size of a head.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -72,6 +72,15 @@ def query_and_key_norm(size: int, is_used: bool) -> tuple[nn.Module, nn.Module]:
     return (HeadNorm(size), HeadNorm(size)) if is_used else (nn.Identity(), nn.Identity())
 
 
+def normalized_parts(projected: Tensor, sizes: Sequence[int], norms: Sequence[nn.Module]) -> Tensor:
+    """Normalise the first parts of (..., sum of sizes), one by each norm, if the model does."""
+    if isinstance(norms[0], nn.Identity):
+        return projected
+    parts = projected.split(sizes, -1)
+    changed = [norm(part) for norm, part in zip(norms, parts, strict=False)]
+    return torch.cat([*changed, *parts[len(norms) :]], -1)
+
+
 class SelfAttention(nn.Module):
     """Attention of a sequence to itself, with its three projections in one matrix.
 
@@ -86,7 +95,7 @@ class SelfAttention(nn.Module):
         value_size: int,
         dropout: float,
         window: int,
-        qk_norm: bool = False,
+        qk_norm: bool,
     ) -> None:
         super().__init__()
         self.heads = heads
@@ -145,10 +154,7 @@ class SelfAttention(nn.Module):
 
     def _normalized(self, projected: Tensor) -> Tensor:
         """Normalise queries and keys of (..., H(2K+U)), if the model does."""
-        if isinstance(self.query_norm, nn.Identity):
-            return projected
-        query, key, value = projected.split(self.sizes, -1)
-        return torch.cat([self.query_norm(query), self.key_norm(key), value], -1)
+        return normalized_parts(projected, self.sizes, (self.query_norm, self.key_norm))
 
 
 class CrossAttention(nn.Module):
@@ -164,7 +170,7 @@ class CrossAttention(nn.Module):
         key_size: int,
         value_size: int,
         dropout: float,
-        qk_norm: bool = False,
+        qk_norm: bool,
     ) -> None:
         super().__init__()
         self.heads = heads
@@ -243,11 +249,7 @@ class CrossAttention(nn.Module):
 
     def _keys_and_values(self, memory: Packed) -> Tensor:
         """Project the memory to (X, H(K+U)), with normalised keys if the model has them."""
-        projected: Tensor = self.key_value(memory.values)
-        if isinstance(self.key_norm, nn.Identity):
-            return projected
-        key, value = projected.split(self.sizes, -1)
-        return torch.cat([self.key_norm(key), value], -1)
+        return normalized_parts(self.key_value(memory.values), self.sizes, (self.key_norm,))
 
 
 @contextmanager

@@ -15,11 +15,15 @@ TARGET, SOURCE = [3, 1, 5, 2], [2, 4, 1, 4]
 
 
 def self_attention(key_size: int, value_size: int, dropout: float) -> SelfAttention:
-    return randomize(SelfAttention(MODEL_SIZE, HEADS, key_size, value_size, dropout, 0))
+    return randomize(
+        SelfAttention(MODEL_SIZE, HEADS, key_size, value_size, dropout, 0, qk_norm=False)
+    )
 
 
 def cross_attention(key_size: int, value_size: int, dropout: float) -> CrossAttention:
-    return randomize(CrossAttention(MODEL_SIZE, HEADS, key_size, value_size, dropout))
+    return randomize(
+        CrossAttention(MODEL_SIZE, HEADS, key_size, value_size, dropout, qk_norm=False)
+    )
 
 
 def formula(query: Tensor, key: Tensor, value: Tensor, is_causal: bool) -> Tensor:
@@ -136,8 +140,10 @@ def test_products_of_query_and_key_begin_with_variance_d_k() -> None:
     # Source: paper, section 3.2.1, footnote 4, the reason to divide by sqrt(d_k).
     model_size, heads = 256, 4
     key_size = model_size // heads
-    joint = SelfAttention(model_size, heads, key_size, key_size, 0.0, 0).query_key_value
-    memory = CrossAttention(model_size, heads, key_size, key_size, 0.0)
+    joint = SelfAttention(
+        model_size, heads, key_size, key_size, 0.0, 0, qk_norm=False
+    ).query_key_value
+    memory = CrossAttention(model_size, heads, key_size, key_size, 0.0, qk_norm=False)
     x, y = torch.randn(400, model_size), torch.randn(400, model_size)
     projections = [
         (joint(x)[:, :model_size], joint(y)[:, model_size : 2 * model_size]),
@@ -190,7 +196,7 @@ def test_layers_from_end_to_end_are_the_length_over_the_neighbourhood(
     window: int, num_layers: int
 ) -> None:
     length = 33  # 32 / (8 // 2) layers; a gradient is exactly 0 where there is no path
-    layer = randomize(SelfAttention(MODEL_SIZE, HEADS, 2, 2, 0.0, window))
+    layer = randomize(SelfAttention(MODEL_SIZE, HEADS, 2, 2, 0.0, window, qk_norm=False))
     reached = []
     for depth in (num_layers - 1, num_layers):
         inputs = outputs = random_values([length])

@@ -43,7 +43,7 @@ def assert_same(actual: Iterator[Tensor], expected: Iterator[Tensor]) -> None:
 def test_self_attention_equals_attention_in_a_padded_block(
     sizes: tuple[int, int], is_causal: bool, lengths: list[int]
 ) -> None:
-    attention = SelfAttention(MODEL_SIZE, HEADS, *sizes, 0.0, 0)
+    attention = SelfAttention(MODEL_SIZE, HEADS, *sizes, 0.0, 0, qk_norm=False)
     randomize(attention)
     x = torch.randn(sum(lengths), MODEL_SIZE, dtype=torch.float64, requires_grad=True)
     leaves = [x, *attention.parameters()]
@@ -62,7 +62,7 @@ def test_self_attention_equals_attention_in_a_padded_block(
 def test_cross_attention_equals_attention_in_a_padded_block(
     sizes: tuple[int, int], lengths: list[tuple[int, int]]
 ) -> None:
-    attention = CrossAttention(MODEL_SIZE, HEADS, *sizes, 0.0)
+    attention = CrossAttention(MODEL_SIZE, HEADS, *sizes, 0.0, qk_norm=False)
     randomize(attention)
     target, source = ([pair[side] for pair in lengths] for side in (0, 1))
     x, memory = (
@@ -156,9 +156,11 @@ def test_batches_of_short_sequences_are_padded_unless_a_window_limits_attention(
     x = torch.randn(layout.num_tokens, MODEL_SIZE)
     if is_cross:  # the longer side decides
         short, y = Layout([2, 1], CPU), torch.randn(3, MODEL_SIZE)
-        CrossAttention(MODEL_SIZE, HEADS, 3, 3, 0.0)(y, short, Packed(x, layout))
+        CrossAttention(MODEL_SIZE, HEADS, 3, 3, 0.0, qk_norm=False)(y, short, Packed(x, layout))
     else:
-        SelfAttention(MODEL_SIZE, HEADS, 3, 3, 0.0, window)(x, layout, is_causal=True)
+        SelfAttention(MODEL_SIZE, HEADS, 3, 3, 0.0, window, qk_norm=False)(
+            x, layout, is_causal=True
+        )
     assert bool(computed) is expected
 
 
@@ -194,9 +196,9 @@ def test_results_are_equal_on_gpu_and_cpu(kind: str, sizes: tuple[int, int]) -> 
     model_size, heads = 128, 2
     target, source = [300, 1, 70, 129], [9, 200, 1, 64]
     attention = (
-        CrossAttention(model_size, heads, *sizes, 0.0)
+        CrossAttention(model_size, heads, *sizes, 0.0, qk_norm=False)
         if kind == "memory"
-        else SelfAttention(model_size, heads, *sizes, 0.0, 0)
+        else SelfAttention(model_size, heads, *sizes, 0.0, 0, qk_norm=False)
     )
     x = torch.randn(sum(target), model_size, requires_grad=True)
     memory = torch.randn(sum(source), model_size, requires_grad=True)

@@ -52,7 +52,7 @@ def random_parts(num_tokens: int, value_size: int) -> tuple[Tensor, Tensor, Tens
 
 
 def self_attention(size: int, dropout: float = 0.0) -> SelfAttention:
-    attention = SelfAttention(MODEL_SIZE, HEADS, KEY_SIZE, KEY_SIZE, dropout, size)
+    attention = SelfAttention(MODEL_SIZE, HEADS, KEY_SIZE, KEY_SIZE, dropout, size, qk_norm=False)
     for parameter in attention.parameters():
         nn.init.normal_(parameter, std=0.5)
     return attention.double()
