@@ -149,7 +149,8 @@ def _schedule(recipe: TrainRecipe) -> Iterator[Problem]:
     if name in WITH_PEAK and not recipe.training.learning_rate:
         yield Problem(
             ("learning_rate", "schedule"),
-            f"schedule ({name!r}) needs a peak learning rate; give --learning-rate, such as 0.0005",
+            f"schedule ({name!r}) needs a peak learning rate; give --learning-rate, such as "
+            f"{0.0025 if name == SCHEDULE_FREE else 0.0005}",
         )
     if name in WITH_END:
         yield from _decay(recipe.training)

@@ -54,6 +54,7 @@ LINEAR: Mapping[str, Value] = {
             {"schedule": "constant", "learning_rate": 0.001, "decay_updates": 9000},
             "decay_updates 9000 --schedule constant",
         ),
+        ({"schedule": "schedule-free"}, "schedule schedule-free; --learning-rate 0.0025"),
         (
             {"schedule": "schedule-free", "learning_rate": 0.001, "adam_beta1": 0.995},
             "adam_beta1 0.995 0.99 schedule-free; --adam-beta1 0.9",
