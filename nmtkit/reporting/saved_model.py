@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nmtkit.config.metrics import NLL
 from nmtkit.data.audit import describe as describe_dataset
 from nmtkit.data.binary import FORMAT as DATASET_FORMAT
 from nmtkit.decoding.quality import stored_calibration
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.progress.metrics_log import MetricsLog
-from nmtkit.progress.records import TrainingRecord, ValidationRecord
+from nmtkit.progress.records import TrainingRecord, ValidationRecord, plain_scores
 from nmtkit.reporting.model_summary import aligned, shape_text
 from nmtkit.storage.disk import disk_errors
 from nmtkit.storage.durable import format_of, read_manifest
@@ -70,6 +71,7 @@ class SavedRun:
         span = f"update {first:,}" if first == last else f"updates {first:,} to {last:,}"
         yield aligned("checkpoints", f"{len(self.checkpoints)}, {span}")
         yield aligned("best", "none" if self.best is None else self._validated(self.best))
+        yield from self._directions()
         yield aligned("last", self._validated(self.last))
         if self.elapsed_s is not None:
             yield aligned("training time", duration(self.elapsed_s))
@@ -82,8 +84,19 @@ class SavedRun:
         found = self.validations.get(update)
         if found is None:
             return f"update {update:,}, not validated"
-        scores = [f"{name} {score:.2f}" for name, score in found.scores.items()]
-        return ", ".join([f"update {update:,}", f"nll {found.nll:.4f}", *scores])
+        of_all = {name: score for name, score in found.scores.items() if ":" not in name}
+        return f"update {update:,}, " + plain_scores({NLL: found.nll, **of_all}, " ", ", ")
+
+    def _directions(self) -> Iterator[str]:
+        """Yield the scores of the best checkpoint, a line per direction."""
+        found = None if self.best is None else self.validations.get(self.best)
+        of_direction: dict[str, dict[str, float]] = {}
+        for name, score in ({} if found is None else found.scores).items():
+            metric, _, direction = name.partition(":")
+            if direction:
+                of_direction.setdefault(direction, {})[metric] = score
+        for direction, scores in of_direction.items():
+            yield aligned(f"  {direction}", plain_scores(scores, " ", ", "))
 
 
 def describe_folder(path: Path, check: bool, as_json: bool) -> Iterable[str]:

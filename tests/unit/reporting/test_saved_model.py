@@ -5,7 +5,7 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +236,22 @@ def test_a_run_is_described_with_its_best_model(tmp_path: Path) -> None:
     assert described(run)[5:] == described(run / "best")
     assert value(run, "update") == "100"
     assert value(run / "last", "update") == "200"
+
+
+def test_each_direction_of_the_best_checkpoint_has_a_line(tmp_path: Path) -> None:
+    scores = {
+        "bleu": 20.0,
+        "bleu:en-nl": 15.0,
+        "bleu:en-sv": 25.0,
+        "nll:en-nl": 3.0,
+        "nll:en-sv": 2.0,
+    }
+    record = replace(validation(100, 2.5), scores=scores)
+    run = validated_run(tmp_path / "run", record, best=[100])
+    lines = dict(described(run))
+    assert lines["best"] == "update 100, nll 2.5000, bleu 20.00"
+    assert lines["en-nl"] == "bleu 15.00, nll 3.0000"
+    assert lines["en-sv"] == "bleu 25.00, nll 2.0000"
 
 
 def test_a_run_without_validations_is_described_with_its_last_model(tmp_path: Path) -> None:
