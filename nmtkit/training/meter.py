@@ -10,11 +10,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from nmtkit.config.metrics import NLL
 from nmtkit.config.training import TrainingConfig
 from nmtkit.data.sampler import Update
 from nmtkit.model.cost import Workload
 from nmtkit.progress.records import TrainingRecord
-from nmtkit.training.objective import GUIDED_ALIGNMENT, LOSSES, NLL
+from nmtkit.training.objective import GUIDED_ALIGNMENT, LOSSES
 from nmtkit.training.state import Progress
 from nmtkit.units import SECONDS_PER_MINUTE, perplexity
 

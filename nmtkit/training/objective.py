@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from nmtkit.config.metrics import NLL
 from nmtkit.config.training import TrainingConfig
 from nmtkit.data.batch import Batch
 from nmtkit.model.attention import recorded
@@ -43,7 +44,6 @@ def num_target_tokens(batch: Batch) -> int:
     return len(batch.target_out)
 
 
-NLL = "nll"
 GUIDED_ALIGNMENT = "guided_alignment"
 
 LOSSES = {

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from nmtkit.config.metrics import NLL
 from nmtkit.data.batch import Batch, eos_batch
 from nmtkit.data.sampler import epoch_pairs
 from nmtkit.errors import ConfigError, ResourceError, is_out_of_memory
@@ -28,7 +29,7 @@ from nmtkit.storage.run_folder import ValidationLines
 from nmtkit.training.checkpointing import Saver
 from nmtkit.training.meter import Meter, UpdateStats
 from nmtkit.training.micro_batches import MicroBatchSchedule, micro_batch_seed
-from nmtkit.training.objective import LOSSES, NLL
+from nmtkit.training.objective import LOSSES
 from nmtkit.training.optimizer import learning_rate, normalize_and_clip_gradients
 from nmtkit.training.state import (
     MAX_SKIPPED_IN_A_ROW,

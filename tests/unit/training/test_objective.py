@@ -7,12 +7,13 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from nmtkit.config.metrics import NLL
 from nmtkit.config.training import ModelConfig, TrainingConfig
 from nmtkit.data.batch import Batch, LinkedPieces
 from nmtkit.model.kernels import training as kernels
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
-from nmtkit.training.objective import GUIDED_ALIGNMENT, LOSSES, NLL, Loss, Objective
+from nmtkit.training.objective import GUIDED_ALIGNMENT, LOSSES, Loss, Objective
 
 CPU = torch.device("cpu")
 SIZE = 64
