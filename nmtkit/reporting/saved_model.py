@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmtkit.config.metrics import NLL
+from nmtkit.config.metrics import NLL, base_metric
 from nmtkit.data.audit import describe as describe_dataset
 from nmtkit.data.binary import FORMAT as DATASET_FORMAT
 from nmtkit.decoding.quality import stored_calibration
@@ -88,15 +88,16 @@ class SavedRun:
         return f"update {update:,}, " + plain_scores({NLL: found.nll, **of_all}, " ", ", ")
 
     def _directions(self) -> Iterator[str]:
-        """Yield the scores of the best checkpoint, a line per direction."""
+        """Yield the scores of the best checkpoint, a line per direction; nll is first."""
         found = None if self.best is None else self.validations.get(self.best)
+        scores = {} if found is None else found.scores
         of_direction: dict[str, dict[str, float]] = {}
-        for name, score in ({} if found is None else found.scores).items():
+        for name in sorted(scores, key=lambda one: base_metric(one) != NLL):
             metric, _, direction = name.partition(":")
             if direction:
-                of_direction.setdefault(direction, {})[metric] = score
-        for direction, scores in of_direction.items():
-            yield aligned(f"  {direction}", plain_scores(scores, " ", ", "))
+                of_direction.setdefault(direction, {})[metric] = scores[name]
+        for direction, own in of_direction.items():
+            yield aligned(f"  {direction}", plain_scores(own, " ", ", "))
 
 
 def describe_folder(path: Path, check: bool, as_json: bool) -> Iterable[str]:

@@ -239,19 +239,25 @@ def test_a_run_is_described_with_its_best_model(tmp_path: Path) -> None:
 
 
 def test_each_direction_of_the_best_checkpoint_has_a_line(tmp_path: Path) -> None:
-    scores = {
+    best = {
         "bleu": 20.0,
-        "bleu:en-nl": 15.0,
         "bleu:en-sv": 25.0,
-        "nll:en-nl": 3.0,
+        "bleu:en-nl": 15.0,
         "nll:en-sv": 2.0,
+        "nll:en-nl": 3.0,
     }
-    record = replace(validation(100, 2.5), scores=scores)
-    run = validated_run(tmp_path / "run", record, best=[100])
-    lines = dict(described(run))
-    assert lines["best"] == "update 100, nll 2.5000, bleu 20.00"
-    assert lines["en-nl"] == "bleu 15.00, nll 3.0000"
-    assert lines["en-sv"] == "bleu 25.00, nll 2.0000"
+    last = {"bleu": 21.0, "bleu:en-sv": 24.0, "nll:en-sv": 2.5, "nll:en-nl": 2.9}
+    records = [
+        replace(validation(100, 2.5), scores=best),
+        replace(validation(200, 2.7), scores=last),
+    ]
+    lines = described(validated_run(tmp_path / "run", *records, best=[100]))
+    assert lines[1:5] == [
+        ("best", "update 100, nll 2.5000, bleu 20.00"),
+        ("en-sv", "nll 2.0000, bleu 25.00"),
+        ("en-nl", "nll 3.0000, bleu 15.00"),
+        ("last", "update 200, nll 2.7000, bleu 21.00"),
+    ]
 
 
 def test_a_run_without_validations_is_described_with_its_last_model(tmp_path: Path) -> None:
