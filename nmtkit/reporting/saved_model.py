@@ -81,23 +81,25 @@ class SavedRun:
         return {"update": update} if found is None else vars(found)
 
     def _validated(self, update: int) -> str:
-        found = self.validations.get(update)
-        if found is None:
+        if update not in self.validations:
             return f"update {update:,}, not validated"
-        of_all = {name: score for name, score in found.scores.items() if ":" not in name}
-        return f"update {update:,}, " + plain_scores({NLL: found.nll, **of_all}, " ", ", ")
+        return f"update {update:,}, {plain_scores(self._scores(update)[''], ' ', ', ')}"
 
     def _directions(self) -> Iterator[str]:
-        """Yield the scores of the best checkpoint, a line per direction; nll is first."""
-        found = None if self.best is None else self.validations.get(self.best)
-        scores = {} if found is None else found.scores
-        of_direction: dict[str, dict[str, float]] = {}
-        for name in sorted(scores, key=lambda one: base_metric(one) != NLL):
+        """Yield the scores of the best checkpoint, a line per direction."""
+        if self.best is not None and self.best in self.validations:
+            for direction, scores in self._scores(self.best).items():
+                if direction:
+                    yield aligned(f"  {direction}", plain_scores(scores, " ", ", "))
+
+    def _scores(self, update: int) -> dict[str, dict[str, float]]:
+        """Return the nll and the other scores of each direction; "" has those of all."""
+        found = self.validations[update]
+        scores = {"": {NLL: found.nll}}
+        for name in sorted(found.scores, key=lambda one: base_metric(one) != NLL):
             metric, _, direction = name.partition(":")
-            if direction:
-                of_direction.setdefault(direction, {})[metric] = scores[name]
-        for direction, own in of_direction.items():
-            yield aligned(f"  {direction}", plain_scores(own, " ", ", "))
+            scores.setdefault(direction, {})[metric] = found.scores[name]
+        return scores
 
 
 def describe_folder(path: Path, check: bool, as_json: bool) -> Iterable[str]:
