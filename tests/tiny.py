@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
+from nmtkit.config.model import ModelConfig
 from nmtkit.config.preprocessing import CorpusConfig, FilterConfig, VocabularyConfig
 from nmtkit.config.schema import (
     AnyRecipe,
@@ -22,7 +23,6 @@ from nmtkit.config.schema import (
 from nmtkit.config.training import (
     CheckpointConfig,
     LoggingConfig,
-    ModelConfig,
     TrainingConfig,
     ValidationConfig,
 )

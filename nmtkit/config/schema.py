@@ -14,6 +14,7 @@ from typing import Any, TypeVar, get_origin, get_type_hints
 
 from nmtkit.config.attention import SelectionConfig, ViewConfig
 from nmtkit.config.metrics import BreakdownConfig, MetricsConfig, SignificanceConfig, TuningConfig
+from nmtkit.config.model import ModelConfig
 from nmtkit.config.preprocessing import CorpusConfig, FilterConfig, VocabularyConfig
 from nmtkit.config.rerank import RerankConfig, RerankOutputConfig
 from nmtkit.config.setting import InferenceConfig, Setting, common, setting
@@ -22,7 +23,6 @@ from nmtkit.config.training import (
     CheckpointConfig,
     EngineConfig,
     LoggingConfig,
-    ModelConfig,
     RanksConfig,
     TrainingConfig,
     ValidationConfig,

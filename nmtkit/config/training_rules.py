@@ -17,6 +17,11 @@ from nmtkit.config.metrics import (
     metric_names,
     not_validated,
 )
+from nmtkit.config.model import (
+    POSITIONS,
+    ModelConfig,
+    aligning_layer,
+)
 from nmtkit.config.problems import (
     Problem,
     at_most,
@@ -27,13 +32,10 @@ from nmtkit.config.problems import (
 )
 from nmtkit.config.schema import SEARCH_SETTINGS, TrainRecipe
 from nmtkit.config.training import (
-    POSITIONS,
     SCHEDULE_FREE,
     WITH_END,
     WITH_PEAK,
-    ModelConfig,
     TrainingConfig,
-    aligning_layer,
 )
 
 PARTS: Mapping[str, tuple[str, ...]] = {

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from nmtkit.config.training import AligningAttention
+from nmtkit.config.model import AligningAttention
 from nmtkit.config.translation import AligningConfig, LinksConfig
 from nmtkit.decoding.alignment import links, pool_words
 from nmtkit.decoding.answers import AlignedPair, Pair, Results, with_warnings

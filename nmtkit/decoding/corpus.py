@@ -14,9 +14,9 @@ from itertools import accumulate, islice, starmap
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 
+from nmtkit.config.model import LARGEST_DEPTH
 from nmtkit.config.problems import shown
 from nmtkit.config.schema import AlignRecipe, TranslateRecipe, fields_of, recipe_of, values_of
-from nmtkit.config.training import LARGEST_DEPTH
 from nmtkit.data import shortlist as shortlists
 from nmtkit.decoding.answers import Answer, Pair, Results, Tally
 from nmtkit.decoding.formats import (

@@ -11,8 +11,8 @@ from contextlib import ExitStack
 import torch
 from torch import Tensor
 
+from nmtkit.config.model import AligningAttention
 from nmtkit.config.setting import InferenceConfig
-from nmtkit.config.training import AligningAttention
 from nmtkit.errors import DamagedError
 from nmtkit.model.attention import recorded_weights
 from nmtkit.model.cost import chunk_size

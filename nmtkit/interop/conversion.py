@@ -9,8 +9,8 @@ from typing import Protocol
 
 import torch
 
+from nmtkit.config.model import ModelConfig
 from nmtkit.config.problems import Problem, raise_problems, shown, suggestion
-from nmtkit.config.training import ModelConfig
 from nmtkit.errors import ConfigError
 from nmtkit.interop import ctranslate2, marian, marian_reading
 from nmtkit.interop.parity import Peer, check_parity, parity_line, quantization_line

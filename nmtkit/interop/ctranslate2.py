@@ -16,8 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from nmtkit.config.model import ModelConfig, aligning_layer
 from nmtkit.config.problems import Problem
-from nmtkit.config.training import ModelConfig, aligning_layer
 from nmtkit.interop.parity import (
     NUM_POSITIONS,
     Pair,

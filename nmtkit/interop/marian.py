@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nmtkit.config.model import ModelConfig
 from nmtkit.config.problems import Problem
-from nmtkit.config.training import ModelConfig
 from nmtkit.interop.parity import (
     NUM_POSITIONS,
     Pair,

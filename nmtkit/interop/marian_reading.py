@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nmtkit.config.model import ModelConfig
 from nmtkit.config.problems import Problem, raise_problems
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
-from nmtkit.config.training import ModelConfig
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.interop.marian import (
     ACTIVATIONS,

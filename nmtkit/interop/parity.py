@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
+from nmtkit.config.model import POSITIONS, ModelConfig
 from nmtkit.config.problems import Problem
-from nmtkit.config.training import POSITIONS, ModelConfig
 from nmtkit.decoding.forced import score_pairs
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.model.transformer import Transformer

@@ -16,7 +16,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nmtkit.config.training import AligningAttention, ModelConfig, aligning_layer
+from nmtkit.config.model import (
+    AligningAttention,
+    ModelConfig,
+    aligning_layer,
+)
 from nmtkit.model.kernels.attend import (
     FULL,
     Projection,

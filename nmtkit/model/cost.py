@@ -11,7 +11,12 @@ and without activation checkpointing, with few and many tokens.
 
 from dataclasses import dataclass
 
-from nmtkit.config.training import ACTIVATIONS, NORMS, POSITIONS, ModelConfig
+from nmtkit.config.model import (
+    ACTIVATIONS,
+    NORMS,
+    POSITIONS,
+    ModelConfig,
+)
 
 BACKWARD_AND_FORWARD = 3
 FLOAT32_BYTES, BFLOAT16_BYTES = 4, 2

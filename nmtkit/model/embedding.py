@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from nmtkit.config.training import ModelConfig
+from nmtkit.config.model import ModelConfig
 from nmtkit.errors import DataError
 from nmtkit.model.kernels.training import Dropout
 
@@ -22,7 +22,7 @@ POSITIONS: dict[str, Callable[[ModelConfig], nn.Module]] = {
 }
 """Builders of position encodings: modules that map positions (...) and a limit to (..., D).
 
-`POSITIONS` in nmtkit/config/training.py has their properties.
+`POSITIONS` in nmtkit/config/model.py has their properties.
 """
 
 

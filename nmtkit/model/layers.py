@@ -12,7 +12,7 @@ from typing import cast
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmtkit.config.training import ModelConfig
+from nmtkit.config.model import ModelConfig
 from nmtkit.model.attention import CrossAttention, SelfAttention, initialize
 from nmtkit.model.kernels.training import Dropout, Linear
 
@@ -57,7 +57,7 @@ class PreNorm(Residual):
 
 
 NORMS: dict[str, Callable[[ModelConfig], Residual]] = {"post": PostNorm, "pre": PreNorm}
-"""Positions of LayerNorm; `NORMS` in nmtkit/config/training.py has their properties."""
+"""Positions of LayerNorm; `NORMS` in nmtkit/config/model.py has their properties."""
 
 
 def squared_relu(x: Tensor) -> Tensor:
@@ -66,7 +66,7 @@ def squared_relu(x: Tensor) -> Tensor:
 
 
 ACTIVATIONS: dict[str, Function] = {"relu": F.relu, "silu": F.silu, "squared-relu": squared_relu}
-"""Activations; `ACTIVATIONS` in nmtkit/config/training.py has what their gradients keep."""
+"""Activations; `ACTIVATIONS` in nmtkit/config/model.py has what their gradients keep."""
 
 
 class FeedForward(nn.Module):

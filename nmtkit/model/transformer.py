@@ -13,7 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from nmtkit.config.training import NORMS, AligningAttention, ModelConfig
+from nmtkit.config.model import (
+    NORMS,
+    AligningAttention,
+    ModelConfig,
+)
 from nmtkit.model.attention import aligning_attention
 from nmtkit.model.embedding import POSITIONS, Embedding, token_embedding
 from nmtkit.model.kernels.inference import InferenceLinear, replace_linears

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nmtkit.config.model import ModelConfig
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.config.training import ModelConfig
 from nmtkit.model.cost import (
     BACKWARD_AND_FORWARD,
     BFLOAT16_BYTES,

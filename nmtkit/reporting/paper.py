@@ -6,9 +6,9 @@ Source: Vaswani et al. 2017, "Attention Is All You Need" (arXiv 1706.03762v7).
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from nmtkit.config.model import ModelConfig
 from nmtkit.config.presets import PRESET_OF_ROW, PRESETS
 from nmtkit.config.schema import TrainRecipe, recipe_of
-from nmtkit.config.training import ModelConfig
 from nmtkit.reporting.page import Cell, Section, Table, cell
 from nmtkit.reporting.runs import Run
 

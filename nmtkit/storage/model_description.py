@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nmtkit.config.model import AligningAttention, ModelConfig
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import loads, read_text
-from nmtkit.config.training import AligningAttention, ModelConfig
 from nmtkit.errors import RESTORE, ConfigError, DamagedError
 from nmtkit.storage.disk import check_is_file, disk_errors
 from nmtkit.storage.durable import format_of, read_manifest, replace_file

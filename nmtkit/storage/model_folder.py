@@ -18,9 +18,9 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from nmtkit.config.model import ModelConfig
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import dumps
-from nmtkit.config.training import ModelConfig
 from nmtkit.errors import RESTORE, DamagedError, DivergedError
 from nmtkit.model.cost import count_parameters
 from nmtkit.model.transformer import Transformer

@@ -13,7 +13,7 @@ from shlex import quote
 
 from torch import Tensor
 
-from nmtkit.config.training import MAY_DIFFER_FROM_PARENT, ModelConfig
+from nmtkit.config.model import MAY_DIFFER_FROM_PARENT, ModelConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError
 from nmtkit.model.transformer import Transformer

@@ -19,8 +19,8 @@ from shlex import quote
 
 import torch
 
+from nmtkit.config.model import ModelConfig
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.config.training import ModelConfig
 from nmtkit.config.training_rules import with_alignment_head
 from nmtkit.data.batch import eos_batch, make_batch
 from nmtkit.data.binary import Dataset

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from nmtkit.config.model import AligningAttention
 from nmtkit.config.schema import AlignRecipe, recipe_of
-from nmtkit.config.training import AligningAttention
 from nmtkit.decoding import loading
 from nmtkit.decoding.aligner import Aligner
 from nmtkit.decoding.answers import Pair

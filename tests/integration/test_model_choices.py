@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmtkit.config import training
+from nmtkit.config import model as model_config
+from nmtkit.config.model import ModelConfig
 from nmtkit.config.schema import TranslateRecipe
-from nmtkit.config.training import ModelConfig
 from nmtkit.decoding.loading import load_translator
 from nmtkit.model import embedding, layers
 from nmtkit.model.cost import count_parameters
@@ -46,9 +46,9 @@ def train_and_translate(folder: Path, choice: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("setting", "name"),
     [
-        *(("positions", name) for name in training.POSITIONS),
-        *(("norm", name) for name in training.NORMS),
-        *(("activation", name) for name in training.ACTIVATIONS),
+        *(("positions", name) for name in model_config.POSITIONS),
+        *(("norm", name) for name in model_config.NORMS),
+        *(("activation", name) for name in model_config.ACTIVATIONS),
     ],
 )
 def test_every_choice_trains_and_translates(setting: str, name: str, tmp_path: Path) -> None:
@@ -80,8 +80,8 @@ class SandwichNorm(layers.Residual):
 def test_a_new_position_encoding_needs_its_entries_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    facts = training.PositionEncoding(is_learned=False, needs_even_size=False)
-    monkeypatch.setitem(training.POSITIONS, "none", facts)
+    facts = model_config.PositionEncoding(is_learned=False, needs_even_size=False)
+    monkeypatch.setitem(model_config.POSITIONS, "none", facts)
     monkeypatch.setitem(embedding.POSITIONS, "none", NoPositions)
     train_and_translate(tmp_path, {"positions": "none"})
 
@@ -89,7 +89,7 @@ def test_a_new_position_encoding_needs_its_entries_alone(
 def test_a_new_norm_needs_its_entries_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(training.NORMS, "sandwich", training.Norm(has_final_norm=True))
+    monkeypatch.setitem(model_config.NORMS, "sandwich", model_config.Norm(has_final_norm=True))
     monkeypatch.setitem(layers.NORMS, "sandwich", SandwichNorm)
     train_and_translate(tmp_path, {"norm": "sandwich"})
 
@@ -97,6 +97,6 @@ def test_a_new_norm_needs_its_entries_alone(
 def test_a_new_activation_needs_its_entries_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(training.ACTIVATIONS, "tanh", 1)
+    monkeypatch.setitem(model_config.ACTIVATIONS, "tanh", 1)
     monkeypatch.setitem(layers.ACTIVATIONS, "tanh", torch.tanh)
     train_and_translate(tmp_path, {"activation": "tanh"})

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from nmtkit import averaging
 from nmtkit.averaging import average
+from nmtkit.config.model import ModelConfig
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.config.training import ModelConfig
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.progress.counting import WorkReporter
 from nmtkit.storage import model_folder

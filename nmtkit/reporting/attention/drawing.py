@@ -17,8 +17,8 @@ from unicodedata import combining, east_asian_width
 from torch import Tensor
 
 from nmtkit.config.attention import SelectionConfig
+from nmtkit.config.model import AligningAttention, aligning_layer
 from nmtkit.config.problems import suggestion
-from nmtkit.config.training import AligningAttention, aligning_layer
 from nmtkit.errors import ConfigError
 from nmtkit.reporting.attention.sentences import AttentionMap, Sentence
 from nmtkit.reporting.svg import INK, MUTED, PAPER, xml_text

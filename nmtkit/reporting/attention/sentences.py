@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nmtkit.config.model import AligningAttention
 from nmtkit.config.schema import AttentionRecipe, SearchConfig
-from nmtkit.config.training import AligningAttention
 from nmtkit.decoding.alignment import all_attention_weights, pool_words, with_end
 from nmtkit.decoding.forced import Ids
 from nmtkit.decoding.search import beam_search, longest_translation

@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 import pytest
 
+from nmtkit.config.model import ModelConfig
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.config.training import ModelConfig
 from nmtkit.data.binary import FORMAT, VERSION
 from nmtkit.errors import DamagedError
 from nmtkit.storage.durable import new_folder

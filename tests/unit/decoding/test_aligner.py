@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmtkit.config.training import AligningAttention
+from nmtkit.config.model import AligningAttention
 from nmtkit.config.translation import AligningConfig, LinksConfig
 from nmtkit.decoding.aligner import Aligner, AligningModel
 from nmtkit.decoding.alignment import all_attention_weights

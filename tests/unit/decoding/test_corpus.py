@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import torch
 
+from nmtkit.config.model import AligningAttention
 from nmtkit.config.schema import RuntimeConfig, TranslateRecipe, fields_of, recipe_of
-from nmtkit.config.training import AligningAttention
 from nmtkit.decoding import workers
 from nmtkit.decoding.answers import Answer, BatchResult, Chunk, Request, Translation
 from nmtkit.decoding.corpus import FREE_SETTINGS, CorpusFiles, translate_file

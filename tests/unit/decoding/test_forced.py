@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from nmtkit.config.model import AligningAttention
 from nmtkit.config.schema import SearchConfig
-from nmtkit.config.training import AligningAttention
 from nmtkit.decoding import forced
 from nmtkit.decoding.forced import (
     attention_by_ensemble,

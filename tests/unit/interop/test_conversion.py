@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from nmtkit.config.training import ModelConfig
+from nmtkit.config.model import ModelConfig
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.interop import ctranslate2, marian
 from nmtkit.interop.conversion import FORMATS, describe_exports, export, import_marian

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import torch
 
-from nmtkit.config import training
-from nmtkit.config.training import ModelConfig
+from nmtkit.config import model as model_config
+from nmtkit.config.model import ModelConfig
 from nmtkit.interop import ctranslate2
 from nmtkit.model.attention import CrossAttention
 from nmtkit.packed import Layout, Packed
@@ -46,7 +46,7 @@ def test_the_page_on_other_libraries_names_every_setting_that_is_refused() -> No
 
 
 def test_an_unknown_norm_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(training.NORMS, "other", training.Norm(has_final_norm=False))
+    monkeypatch.setitem(model_config.NORMS, "other", model_config.Norm(has_final_norm=False))
     (problem,) = ctranslate2.unsupported(ModelConfig(norm="other"), shared_codec())
     assert problem.text == "norm (other) must be post or pre [model.norm]"
 

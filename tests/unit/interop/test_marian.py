@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nmtkit.config.training import ModelConfig
+from nmtkit.config.model import ModelConfig
 from nmtkit.interop import marian
 from nmtkit.interop.marian_reading import read
 from nmtkit.text.codec import TextCodec

@@ -9,9 +9,9 @@ import pytest
 import sentencepiece
 import torch
 
-from nmtkit.config import training
+from nmtkit.config import model as model_config
+from nmtkit.config.model import ModelConfig
 from nmtkit.config.problems import Problem
-from nmtkit.config.training import ModelConfig
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.interop import ctranslate2, marian
 from nmtkit.interop.parity import (
@@ -175,7 +175,7 @@ def test_an_unknown_activation_is_refused(
     unsupported: Callable[[ModelConfig, TextCodec], Iterator[Problem]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(training.ACTIVATIONS, "tanh", 1)
+    monkeypatch.setitem(model_config.ACTIVATIONS, "tanh", 1)
     (problem,) = unsupported(ModelConfig(activation="tanh"), shared_codec())
     assert (
         problem.text == "activation (tanh) must be relu or silu or squared-relu [model.activation]"

@@ -8,10 +8,11 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.live_memory import LiveMemory
+from nmtkit.config.model import ModelConfig
 from nmtkit.config.presets import PRESET_OF_ROW, PRESETS
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
-from nmtkit.config.training import ModelConfig, TrainingConfig
+from nmtkit.config.training import TrainingConfig
 from nmtkit.data.batch import Batch
 from nmtkit.model.cost import (
     BFLOAT16_BYTES,

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmtkit.config import training
+from nmtkit.config import model as model_config
+from nmtkit.config.model import ModelConfig
 from nmtkit.config.schema import TrainRecipe, fields_of
-from nmtkit.config.training import ModelConfig
 from nmtkit.errors import DataError
 from nmtkit.model.embedding import (
     POSITIONS,
@@ -25,13 +25,13 @@ FLOAT32 = 1e-6
 
 def test_every_choice_of_positions_has_an_implementation() -> None:
     choices = fields_of(TrainRecipe)["positions"].choices
-    assert [*POSITIONS] == [*training.POSITIONS] == [*choices]
+    assert [*POSITIONS] == [*model_config.POSITIONS] == [*choices]
 
 
 @pytest.mark.parametrize("name", POSITIONS)
 def test_position_encodings_have_the_declared_parameters_and_limit(name: str) -> None:
     config = ModelConfig(model_size=MODEL_SIZE, positions=name, max_positions=7)
-    encoding, facts = POSITIONS[name](config), training.POSITIONS[name]
+    encoding, facts = POSITIONS[name](config), model_config.POSITIONS[name]
     assert encoding(torch.arange(7), 7).shape == (7, MODEL_SIZE)
     for stored in (encoding.state_dict().values(), encoding.parameters()):
         num_learned = sum(tensor.numel() for tensor in stored)

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmtkit.config import training
+from nmtkit.config import model as model_config
+from nmtkit.config.model import ModelConfig
 from nmtkit.config.schema import TrainRecipe, fields_of
-from nmtkit.config.training import ModelConfig
 from nmtkit.model.attention import CrossAttention, SelfAttention
 from nmtkit.model.layers import (
     ACTIVATIONS,
@@ -202,8 +202,8 @@ def test_dropout_of_a_sub_layer_does_not_drop_the_residual(norm: str) -> None:
 
 def test_every_choice_of_norm_and_activation_has_an_implementation() -> None:
     fields = fields_of(TrainRecipe)
-    assert [*NORMS] == [*training.NORMS] == [*fields["norm"].choices]
-    assert [*ACTIVATIONS] == [*training.ACTIVATIONS] == [*fields["activation"].choices]
+    assert [*NORMS] == [*model_config.NORMS] == [*fields["norm"].choices]
+    assert [*ACTIVATIONS] == [*model_config.ACTIVATIONS] == [*fields["activation"].choices]
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
@@ -218,7 +218,7 @@ def test_the_tensors_that_the_backward_pass_of_an_activation_needs_are_counted(n
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         keep(ACTIVATIONS[name](x).detach())
-    assert len(kept) == training.ACTIVATIONS[name]
+    assert len(kept) == model_config.ACTIVATIONS[name]
 
 
 @pytest.mark.parametrize(

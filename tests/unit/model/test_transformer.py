@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from nmtkit.config.training import AligningAttention, ModelConfig
+from nmtkit.config.model import AligningAttention, ModelConfig
 from nmtkit.model.transformer import Transformer
 from nmtkit.packed import pack_sequences
 from nmtkit.symbols import BOS_ID, EOS_ID

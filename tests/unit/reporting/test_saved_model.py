@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from safetensors import safe_open
 
+from nmtkit.config.model import AligningAttention
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import loads, read_text
-from nmtkit.config.training import AligningAttention
 from nmtkit.errors import ConfigError, DamagedError, ResourceError
 from nmtkit.progress.metrics_log import MetricsLog
 from nmtkit.reporting.saved_model import describe_folder

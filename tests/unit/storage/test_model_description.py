@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from nmtkit.config.model import AligningAttention
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import dumps
-from nmtkit.config.training import AligningAttention
 from nmtkit.errors import DamagedError
 from nmtkit.storage.durable import new_folder
 from nmtkit.storage.manifest import Json

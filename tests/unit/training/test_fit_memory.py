@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from nmtkit.config.training import ModelConfig, TrainingConfig
+from nmtkit.config.model import ModelConfig
+from nmtkit.config.training import TrainingConfig
 from nmtkit.data.batch import Batch
 from nmtkit.data.binary import Pairs
 from nmtkit.data.sampler import Position, Sampler

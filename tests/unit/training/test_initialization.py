@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmtkit.config.model import ModelConfig
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.config.training import ModelConfig
 from nmtkit.data.binary import Dataset
 from nmtkit.errors import ConfigError, DamagedError
 from nmtkit.model.transformer import Transformer

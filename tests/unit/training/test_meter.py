@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from nmtkit.config.training import ModelConfig, TrainingConfig
+from nmtkit.config.model import ModelConfig
+from nmtkit.config.training import TrainingConfig
 from nmtkit.data.sampler import Update
 from nmtkit.model.cost import Workload, training_operations
 from nmtkit.progress.records import TrainingRecord

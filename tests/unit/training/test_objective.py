@@ -8,7 +8,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmtkit.config.metrics import NLL
-from nmtkit.config.training import ModelConfig, TrainingConfig
+from nmtkit.config.model import ModelConfig
+from nmtkit.config.training import TrainingConfig
 from nmtkit.data.batch import Batch, LinkedPieces
 from nmtkit.model.kernels import training as kernels
 from nmtkit.model.transformer import Transformer

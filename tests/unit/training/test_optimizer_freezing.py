@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import torch
 
+from nmtkit.config.model import ModelConfig
 from nmtkit.config.schema import TrainRecipe
-from nmtkit.config.training import ModelConfig, TrainingConfig
+from nmtkit.config.training import TrainingConfig
 from nmtkit.config.training_rules import PARTS
 from nmtkit.data.batch import Batch, eos_batch
 from nmtkit.data.binary import Dataset
