@@ -20,12 +20,7 @@ from nmtkit.config.schema import (
     recipe_of,
     values_of,
 )
-from nmtkit.config.training import (
-    CheckpointConfig,
-    LoggingConfig,
-    TrainingConfig,
-    ValidationConfig,
-)
+from nmtkit.config.training import CheckpointConfig, LoggingConfig, TrainingConfig, ValidationConfig
 from nmtkit.data.encode import Encoder
 from nmtkit.data.filters import HeldOutText
 from nmtkit.data.prepare import SIZES, Sizes, prepare

@@ -22,15 +22,19 @@ class PositionEncoding:
         is_learned: each stack learns --max-positions vectors; longer sequences are an error.
             Otherwise the length has no limit.
         needs_even_size: the model size must be even.
+        is_rotary: queries and keys of self-attention turn with their positions; their size must be
+            even.
     """
 
     is_learned: bool
     needs_even_size: bool
+    is_rotary: bool = False
 
 
 POSITIONS = {
     "sinusoidal": PositionEncoding(is_learned=False, needs_even_size=True),
     "learned": PositionEncoding(is_learned=True, needs_even_size=False),
+    "rotary": PositionEncoding(is_learned=False, needs_even_size=True, is_rotary=True),
 }
 
 
@@ -48,8 +52,25 @@ class Norm:
 NORMS = {"post": Norm(has_final_norm=False), "pre": Norm(has_final_norm=True)}
 
 
-ACTIVATIONS = {"relu": 1, "silu": 2, "squared-relu": 2}
-"""Activations, and the number of tensors that the backward pass keeps of each, with its output."""
+@dataclass(frozen=True)
+class Activation:
+    """Facts about an activation of the feed-forward networks.
+
+    Attributes:
+        num_kept: tensors of the inner size that the backward pass keeps, the output counted.
+        is_gated: it reads twice the inner size: a gate, and what passes it.
+    """
+
+    num_kept: int
+    is_gated: bool = False
+
+
+ACTIVATIONS = {
+    "relu": Activation(1),
+    "silu": Activation(2),
+    "squared-relu": Activation(2),
+    "swiglu": Activation(4, is_gated=True),
+}
 
 
 @dataclass(frozen=True)
@@ -101,7 +122,8 @@ class ModelConfig:
     activation: str = setting(
         "relu",
         "Activation of the feed-forward networks. relu: the paper's; silu: x * sigmoid(x); "
-        "squared-relu: the square of relu.",
+        "squared-relu: the square of relu; swiglu: silu of a gate times as many other values, by a "
+        "third matrix.",
         choices=ACTIVATIONS,
     )
     heads: int = setting(8, "Attention heads h.", minimum=1, maximum=LARGEST_WIDTH)
@@ -138,7 +160,10 @@ class ModelConfig:
     )
     norm_epsilon: float = setting(1e-5, "Epsilon of LayerNorm.", minimum=1e-12)
     positions: str = setting(
-        "sinusoidal", "Position encoding: fixed sinusoids, or learned vectors.", choices=POSITIONS
+        "sinusoidal",
+        "Position encoding. sinusoidal: fixed vectors, the paper's; learned: learned vectors; "
+        "rotary: sinusoidal, and self-attention turns queries and keys by their positions.",
+        choices=POSITIONS,
     )
     max_positions: int = setting(
         1024,
@@ -181,6 +206,11 @@ class ModelConfig:
         """The sizes d_k and d_v of a head's keys and values."""
         own = self.model_size // self.heads
         return self.key_size or own, self.value_size or own
+
+    @property
+    def inner_sizes(self) -> tuple[int, ...]:
+        """Sizes of the products that a feed-forward network computes first: two with a gate."""
+        return (self.feed_forward_size,) * (2 if ACTIVATIONS[self.activation].is_gated else 1)
 
     @property
     def trained_head(self) -> tuple[int, int] | None:

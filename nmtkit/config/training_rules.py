@@ -17,11 +17,7 @@ from nmtkit.config.metrics import (
     metric_names,
     not_validated,
 )
-from nmtkit.config.model import (
-    POSITIONS,
-    ModelConfig,
-    aligning_layer,
-)
+from nmtkit.config.model import POSITIONS, ModelConfig, aligning_layer
 from nmtkit.config.problems import (
     Problem,
     at_most,
@@ -31,12 +27,7 @@ from nmtkit.config.problems import (
     without_effect,
 )
 from nmtkit.config.schema import SEARCH_SETTINGS, TrainRecipe
-from nmtkit.config.training import (
-    SCHEDULE_FREE,
-    WITH_END,
-    WITH_PEAK,
-    TrainingConfig,
-)
+from nmtkit.config.training import SCHEDULE_FREE, WITH_END, WITH_PEAK, TrainingConfig
 
 PARTS: Mapping[str, tuple[str, ...]] = {
     "embeddings": ("source_embedding.*", "target_embedding.*"),
@@ -118,6 +109,13 @@ def _model(recipe: TrainRecipe) -> Iterator[Problem]:
             ("model_size", "positions"),
             f"model_size ({size}) must be even for {model.positions} positions; "
             f"try {size - 1} or {size + 1}",
+        )
+    key_size = model.head_sizes[0]
+    if key_size % 2 and positions.is_rotary:
+        yield Problem(
+            ("key_size", "heads", "positions"),
+            f"the key_size ({key_size}) must be even for {model.positions} positions; "
+            f"try --key-size {key_size + 1}",
         )
     # A window of twice the largest distance has no effect in the encoder, of the length none in the
     # decoder.

@@ -31,7 +31,14 @@ from nmtkit.interop.parity import (
 )
 from nmtkit.model.attention import CrossAttention
 from nmtkit.model.embedding import Embedding
-from nmtkit.model.layers import DecoderLayer, EncoderLayer, Residual, squared_relu
+from nmtkit.model.layers import (
+    DecoderLayer,
+    EncoderLayer,
+    FeedForward,
+    Residual,
+    squared_relu,
+    swiglu,
+)
 from nmtkit.model.transformer import Transformer
 from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
@@ -42,7 +49,8 @@ _LIBRARY = _EXTRA = "ctranslate2"
 _BATCH_SENTENCES = 8
 """Sentences scored per batch; CTranslate2 keeps the logits of all their tokens in memory."""
 
-_ACTIVATIONS = {"relu": "RELU", "silu": "SWISH", "squared-relu": "RELU"}
+_ACTIVATIONS = {"relu": "RELU", "silu": "SWISH", "squared-relu": "RELU", "swiglu": "SWISH"}
+_POSITIONS = ("sinusoidal", "learned")
 _PRE_NORM = {"post": False, "pre": True}
 
 
@@ -51,6 +59,7 @@ def unsupported(config: ModelConfig, codec: TextCodec) -> Iterator[Problem]:
     yield from unsupported_attention(config)
     yield from unsupported_choice(config, "activation", _ACTIVATIONS)
     yield from unsupported_choice(config, "norm", _PRE_NORM)
+    yield from unsupported_choice(config, "positions", _POSITIONS)
     target = codec.target
     if target.no_export:
         yield Problem(
@@ -77,7 +86,7 @@ def write(loaded: LoadedModel, folder: Path, quantization: str | None = None) ->
         config.heads,
         pre_norm=_PRE_NORM[config.norm],
         activation=specs.Activation[_ACTIVATIONS[config.activation]],
-        ffn_glu=config.activation == "squared-relu",
+        ffn_glu=config.activation in ("squared-relu", "swiglu"),
         # From its first how many heads, 0 = all, CTranslate2 reads alignments.
         alignment_layer=aligning_layer(config.decoder_layers) if read.sees_target else read.layer,
         alignment_heads=0 if read.sees_target or read.head is None else 1,
@@ -173,11 +182,19 @@ def _set_layer(spec: Any, layer: EncoderLayer | DecoderLayer) -> None:
         _set_residual(spec.attention, middle[0])
         _set_cross_attention(spec.attention, layer.memory_attention)
     _set_residual(spec.ffn, last)
-    _set_linear(spec.ffn.linear_0, layer.feed_forward.inner)
-    if layer.feed_forward.activation is squared_relu:
-        # Max(0, x) * x: CTranslate2 has no squares, but gates.
-        _set_linear(spec.ffn.linear_0_noact, layer.feed_forward.inner)
-    _set_linear(spec.ffn.linear_1, layer.feed_forward.outer)
+    _set_feed_forward(spec.ffn, layer.feed_forward)
+
+
+def _set_feed_forward(spec: Any, feed_forward: FeedForward) -> None:
+    """Set its matrices. CTranslate2 has no squares, but gates: max(0, x) may be that of x."""
+    weights, biases = [
+        [*tensor.chunk(2)] if feed_forward.activation is swiglu else [tensor]
+        for tensor in (feed_forward.inner.weight, feed_forward.inner.bias)
+    ]
+    _set_product(spec.linear_0, weights[0], biases[0])
+    if feed_forward.activation in (squared_relu, swiglu):
+        _set_product(spec.linear_0_noact, weights[-1], biases[-1])
+    _set_linear(spec.linear_1, feed_forward.outer)
 
 
 def _set_cross_attention(spec: Any, attention: CrossAttention) -> None:
@@ -196,7 +213,11 @@ def _set_norm(spec: Any, norm: nn.LayerNorm) -> None:
 
 
 def _set_linear(spec: Any, linear: nn.Linear) -> None:
-    spec.weight, spec.bias = _array(linear.weight), _array(linear.bias)
+    _set_product(spec, linear.weight, linear.bias)
+
+
+def _set_product(spec: Any, weight: Tensor, bias: Tensor) -> None:
+    spec.weight, spec.bias = _array(weight), _array(bias)
 
 
 def _set_vocabularies(spec: Any, codec: TextCodec) -> None:

@@ -16,11 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nmtkit.config.model import (
-    AligningAttention,
-    ModelConfig,
-    aligning_layer,
-)
+from nmtkit.config.model import POSITIONS, AligningAttention, ModelConfig, aligning_layer
+from nmtkit.model.embedding import SinusoidalPositions
 from nmtkit.model.kernels.attend import (
     FULL,
     Projection,
@@ -71,9 +68,31 @@ class HeadNorm(nn.Module):
         return normalized.to(x.dtype).flatten(-2)
 
 
-def query_and_key_norm(size: int, is_used: bool) -> tuple[nn.Module, nn.Module]:
-    """Return norms of heads of K elements, of queries and of keys; both do nothing if not used."""
-    return (HeadNorm(size), HeadNorm(size)) if is_used else (nn.Identity(), nn.Identity())
+class Rotation(nn.Module):
+    """Rotary positions: queries and keys turn, so their products depend on distances alone.
+
+    Channel i and channel i + K/2 of a head are a plane, which turns by the angle of the sinusoid i
+    of a vector of K. Source: Su et al. 2021 (arXiv 2104.09864), section 3.2.2, up to a fixed
+    permutation of channels (there, neighbours are a plane).
+    """
+
+    def __init__(self, size: int) -> None:
+        """Turn heads of K elements; K is even."""
+        super().__init__()
+        self.angles = SinusoidalPositions(size)
+
+    def forward(self, x: Tensor, positions: Tensor, longest: int) -> Tensor:
+        """Turn the heads of x (..., HK) at positions (...) below `longest`."""
+        sines, cosines = self.angles(positions, longest)[..., None, :].chunk(2, -1)  # (..., 1, K/2)
+        first, second = x.unflatten(-1, (-1, self.angles.model_size)).chunk(2, -1)
+        turned = (first * cosines - second * sines, second * cosines + first * sines)
+        return torch.cat(turned, -1).to(x.dtype).flatten(-2)
+
+
+def query_and_key_norm(config: ModelConfig) -> tuple[nn.Module, nn.Module]:
+    """Return norms of the heads of queries and of keys; both do nothing without QK-norm."""
+    size, _ = config.head_sizes
+    return (HeadNorm(size), HeadNorm(size)) if config.qk_norm else (nn.Identity(), nn.Identity())
 
 
 def normalized_parts(projected: Tensor, sizes: Sequence[int], norms: Sequence[nn.Module]) -> Tensor:
@@ -91,26 +110,19 @@ class SelfAttention(nn.Module):
     A window limits it to neighbouring positions (0 = no limit). Source: paper, section 4.
     """
 
-    def __init__(
-        self,
-        model_size: int,
-        heads: int,
-        key_size: int,
-        value_size: int,
-        dropout: float,
-        window: int,
-        qk_norm: bool,
-    ) -> None:
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.heads = heads
-        self.window = window
-        self.sizes = (heads * key_size, heads * key_size, heads * value_size)
-        self.dropout = dropout
-        self.query_key_value = Linear(model_size, sum(self.sizes))
-        self.query_norm, self.key_norm = query_and_key_norm(key_size, qk_norm)
-        self.output = Linear(heads * value_size, model_size)
+        key_size, value_size = config.head_sizes
+        self.heads = config.heads
+        self.window = config.window
+        self.sizes = (self.heads * key_size, self.heads * key_size, self.heads * value_size)
+        self.dropout = config.attention_dropout
+        self.query_key_value = Linear(config.model_size, sum(self.sizes))
+        self.query_norm, self.key_norm = query_and_key_norm(config)
+        self.rotation = Rotation(key_size) if POSITIONS[config.positions].is_rotary else None
+        self.output = Linear(self.heads * value_size, config.model_size)
         initialize(self.query_key_value, self.sizes)
-        initialize(self.output, (model_size,))
+        initialize(self.output, (config.model_size,))
 
     def forward(self, x: Tensor, layout: Layout, is_causal: bool) -> Tensor:
         """Attend within each sequence.
@@ -125,7 +137,7 @@ class SelfAttention(nn.Module):
         """
         window = self_attention_window(self.window, is_causal, layout.longest)
         dropout = self.dropout if self.training else 0.0
-        context = attend(self._project(x, layout), self.heads, window, dropout)  # (X, HU)
+        context = attend(self._projections(x, layout), self.heads, window, dropout)  # (X, HU)
         output: Tensor = self.output(context)
         return output
 
@@ -140,7 +152,8 @@ class SelfAttention(nn.Module):
         Returns:
             (B, W, D).
         """
-        query, key, value = self._normalized(self.query_key_value(x)).split(self.sizes, -1)
+        projected = self._project(x, state.position, state.length)
+        query, key, value = projected.split(self.sizes, -1)
         keys, values = state.append(
             layer, heads_first(key, self.heads), heads_first(value, self.heads)
         )
@@ -151,14 +164,21 @@ class SelfAttention(nn.Module):
     def weights(self, x: Tensor, layout: Layout, is_causal: bool) -> Tensor:
         """Compute the attention weights (B, H, T, T) of `forward`; same arguments."""
         window = self_attention_window(self.window, is_causal, layout.longest)
-        return attention_weights(self._project(x, layout), self.heads, window)
+        return attention_weights(self._projections(x, layout), self.heads, window)
 
-    def _project(self, x: Tensor, layout: Layout) -> tuple[Projection]:
-        return (Projection(self._normalized(self.query_key_value(x)), layout, self.sizes),)
+    def _projections(self, x: Tensor, layout: Layout) -> tuple[Projection]:
+        return (Projection(self._project(x, layout.positions, layout.longest), layout, self.sizes),)
 
-    def _normalized(self, projected: Tensor) -> Tensor:
-        """Normalise queries and keys of (..., H(2K+U)), if the model does."""
-        return normalized_parts(projected, self.sizes, (self.query_norm, self.key_norm))
+    def _project(self, x: Tensor, positions: Tensor, longest: int) -> Tensor:
+        """Project x at positions below `longest` to queries, keys and values (..., H(2K+U))."""
+        projected: Tensor = self.query_key_value(x)
+        norms = self.query_norm, self.key_norm
+        if self.rotation is None:
+            return normalized_parts(projected, self.sizes, norms)
+        query, key, value = projected.split(self.sizes, -1)
+        normalized = (norm(part) for norm, part in zip(norms, (query, key), strict=True))
+        turned = (self.rotation(part, positions, longest) for part in normalized)
+        return torch.cat([*turned, value], -1)
 
 
 class CrossAttention(nn.Module):
@@ -167,26 +187,19 @@ class CrossAttention(nn.Module):
     In layers the attribute is `memory_attention`, as it names tensors in model files.
     """
 
-    def __init__(
-        self,
-        model_size: int,
-        heads: int,
-        key_size: int,
-        value_size: int,
-        dropout: float,
-        qk_norm: bool,
-    ) -> None:
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.heads = heads
-        self.sizes = (heads * key_size, heads * value_size)
-        self.dropout = dropout
-        self.query = Linear(model_size, heads * key_size)
-        self.key_value = Linear(model_size, sum(self.sizes))
-        self.query_norm, self.key_norm = query_and_key_norm(key_size, qk_norm)
-        self.output = Linear(heads * value_size, model_size)
-        initialize(self.query, (heads * key_size,))
+        key_size, value_size = config.head_sizes
+        self.heads = config.heads
+        self.sizes = (self.heads * key_size, self.heads * value_size)
+        self.dropout = config.attention_dropout
+        self.query = Linear(config.model_size, self.heads * key_size)
+        self.key_value = Linear(config.model_size, sum(self.sizes))
+        self.query_norm, self.key_norm = query_and_key_norm(config)
+        self.output = Linear(self.heads * value_size, config.model_size)
+        initialize(self.query, self.sizes[:1])
         initialize(self.key_value, self.sizes)
-        initialize(self.output, (model_size,))
+        initialize(self.output, (config.model_size,))
 
     def forward(self, x: Tensor, layout: Layout, memory: Packed) -> Tensor:
         """Attend from each target sequence to its source sequence.
@@ -200,7 +213,7 @@ class CrossAttention(nn.Module):
             (Y, D).
         """
         dropout = self.dropout if self.training else 0.0
-        projections = self._project(x, layout, memory)
+        projections = self._projections(x, layout, memory)
         context = attend(projections, self.heads, FULL, dropout)  # (Y, HU)
         output: Tensor = self.output(context)
         return output
@@ -224,7 +237,7 @@ class CrossAttention(nn.Module):
 
     def weights(self, x: Tensor, layout: Layout, memory: Packed) -> Tensor:
         """Compute the attention weights (B, H, T, S) of `forward`; same arguments."""
-        return attention_weights(self._project(x, layout, memory), self.heads, FULL)
+        return attention_weights(self._projections(x, layout, memory), self.heads, FULL)
 
     def log_weights(self, x: Tensor, layout: Layout, memory: Packed, head: int) -> Tensor:
         """Compute the logarithms of the weights of one head, in float32 or better.
@@ -247,7 +260,9 @@ class CrossAttention(nn.Module):
         scores = scores.masked_fill(~memory.layout.mask[:, None], -math.inf)
         return layout.pack(scores.log_softmax(-1))
 
-    def _project(self, x: Tensor, layout: Layout, memory: Packed) -> tuple[Projection, Projection]:
+    def _projections(
+        self, x: Tensor, layout: Layout, memory: Packed
+    ) -> tuple[Projection, Projection]:
         query = Projection(self.query_norm(self.query(x)), layout, self.sizes[:1])
         return query, Projection(self._keys_and_values(memory), memory.layout, self.sizes)
 

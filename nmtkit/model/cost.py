@@ -11,12 +11,7 @@ and without activation checkpointing, with few and many tokens.
 
 from dataclasses import dataclass
 
-from nmtkit.config.model import (
-    ACTIVATIONS,
-    NORMS,
-    POSITIONS,
-    ModelConfig,
-)
+from nmtkit.config.model import ACTIVATIONS, NORMS, POSITIONS, ModelConfig
 
 BACKWARD_AND_FORWARD = 3
 FLOAT32_BYTES, BFLOAT16_BYTES = 4, 2
@@ -101,13 +96,13 @@ def count_parameters(
         source_size, target_size: entries of the two vocabularies.
         is_shared: both sides use one vocabulary.
     """
-    size, inner = config.model_size, config.feed_forward_size
+    size, inner = config.model_size, sum(config.inner_sizes)
     keys, values = _widths(config)
     norm = 2 * size
     attention = 2 * size * (keys + values) + 2 * keys + values + size
     if config.qk_norm:
         attention += 2 * config.head_sizes[0]
-    feed_forward = 2 * size * inner + inner + size
+    feed_forward = size * (inner + config.feed_forward_size) + inner + size
     last_norm = norm if NORMS[config.norm].has_final_norm else 0
     output_bias = target_size if config.output_bias else 0
     matrices = [target_size]
@@ -144,7 +139,8 @@ def operations(config: ModelConfig, target_size: int, workload: Workload) -> flo
     if window:
         num_source_keys = min(num_source_keys, 2 * (window // 2) + 1)
         num_target_keys = min(num_target_keys, window)
-    feed_forward, projected_memory = 2 * size * config.feed_forward_size, size * width
+    feed_forward = size * (sum(config.inner_sizes) + config.feed_forward_size)
+    projected_memory = size * width
     encoder = 2 * size * width + feed_forward + num_source_keys * width
     of_keys = (num_target_keys + workload.source_length) * width
     decoder = 3 * size * width + feed_forward + of_keys
@@ -176,7 +172,7 @@ def training_memory(
         chunk_tokens: tokens whose logits exist at the same time; see `chunk_size`.
     """
     size, (keys, values) = config.model_size, _widths(config)
-    inner = config.feed_forward_size * ACTIVATIONS[config.activation]
+    inner = config.feed_forward_size * ACTIVATIONS[config.activation].num_kept
     residual = (FLOAT32_BYTES + 1) * size
     encoder = product_bytes * (2 * keys + 3 * values + inner + 2 * size) + 2 * residual
     decoder = product_bytes * (4 * keys + 6 * values + inner + 3 * size) + 3 * residual

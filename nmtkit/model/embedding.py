@@ -19,6 +19,7 @@ WAVELENGTH_BASE = 10_000.0
 POSITIONS: dict[str, Callable[[ModelConfig], nn.Module]] = {
     "sinusoidal": lambda config: SinusoidalPositions(config.model_size),
     "learned": lambda config: LearnedPositions(config.model_size, config.max_positions),
+    "rotary": lambda config: SinusoidalPositions(config.model_size),
 }
 """Builders of position encodings: modules that map positions (...) and a limit to (..., D).
 

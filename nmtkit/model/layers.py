@@ -65,8 +65,22 @@ def squared_relu(x: Tensor) -> Tensor:
     return F.relu(x).square()
 
 
-ACTIVATIONS: dict[str, Function] = {"relu": F.relu, "silu": F.silu, "squared-relu": squared_relu}
-"""Activations; `ACTIVATIONS` in nmtkit/config/model.py has what their gradients keep."""
+def swiglu(x: Tensor) -> Tensor:
+    """Let the second half of x (..., 2F) pass the first: silu(gate) * value (..., F).
+
+    Source: Shazeer 2020 (arXiv 2002.05202), equation 6.
+    """
+    gate, value = x.chunk(2, -1)
+    return F.silu(gate) * value
+
+
+ACTIVATIONS: dict[str, Function] = {
+    "relu": F.relu,
+    "silu": F.silu,
+    "squared-relu": squared_relu,
+    "swiglu": swiglu,
+}
+"""Activations; `ACTIVATIONS` in nmtkit/config/model.py has their properties."""
 
 
 class FeedForward(nn.Module):
@@ -74,11 +88,11 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.inner = Linear(config.model_size, config.feed_forward_size)
+        self.inner = Linear(config.model_size, sum(config.inner_sizes))
         self.outer = Linear(config.feed_forward_size, config.model_size)
         self.activation = ACTIVATIONS[config.activation]
         self.dropout = Dropout(config.activation_dropout)
-        initialize(self.inner, (config.feed_forward_size,))
+        initialize(self.inner, config.inner_sizes)
         initialize(self.outer, (config.model_size,))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -92,9 +106,7 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.self_attention = SelfAttention(
-            *_attention_shape(config), config.window, config.qk_norm
-        )
+        self.self_attention = SelfAttention(config)
         self.feed_forward = FeedForward(config)
         self.residuals = _residuals(config, 2)
 
@@ -108,11 +120,9 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.self_attention = SelfAttention(
-            *_attention_shape(config), config.window, config.qk_norm
-        )
+        self.self_attention = SelfAttention(config)
         # This attribute names tensors in model files.
-        self.memory_attention = CrossAttention(*_attention_shape(config), config.qk_norm)
+        self.memory_attention = CrossAttention(config)
         self.feed_forward = FeedForward(config)
         self.residuals = _residuals(config, 3)
 
@@ -133,11 +143,6 @@ def _in_residuals(
 def layer_norm(config: ModelConfig) -> nn.LayerNorm:
     """Return a new LayerNorm over the model size."""
     return nn.LayerNorm(config.model_size, eps=config.norm_epsilon)
-
-
-def _attention_shape(config: ModelConfig) -> tuple[int, int, int, int, float]:
-    """Return D, H, K, U and the dropout of attention."""
-    return config.model_size, config.heads, *config.head_sizes, config.attention_dropout
 
 
 def _residuals(config: ModelConfig, number: int) -> Sequence[Residual]:

@@ -51,6 +51,7 @@ class DecoderState:
 
     Attributes:
         length: number of tokens that each row has read.
+        position: (1,) position of the token of this step, from 0.
         memory_bias: (BH, 1, S) added to the scores of the source's positions.
         prefix_bias: (BH, W, n) added to the scores of the entries.
     """
@@ -138,6 +139,7 @@ class DecoderState:
             self._positions[:, first:last] = self.length
             is_behind = self._positions <= self.length - self._window
             self._bias.masked_fill_(is_behind[:, None], MASKED)
+        self.position = torch.arange(self.length, self.length + 1, device=self._bias.device)
         self.length += 1
         heads = self._memory_bias.shape[1]
         self.prefix_bias = self._bias[:, None, :, :last].expand(-1, heads, -1, -1).flatten(0, 1)

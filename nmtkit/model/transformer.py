@@ -13,11 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from nmtkit.config.model import (
-    NORMS,
-    AligningAttention,
-    ModelConfig,
-)
+from nmtkit.config.model import NORMS, AligningAttention, ModelConfig
 from nmtkit.model.attention import aligning_attention
 from nmtkit.model.embedding import POSITIONS, Embedding, token_embedding
 from nmtkit.model.kernels.inference import InferenceLinear, replace_linears
@@ -147,8 +143,7 @@ class Transformer(nn.Module):
     def advance(self, tokens: Tensor, state: DecoderState) -> Tensor:
         """Run a step without the output projection; return hidden vectors (B, W, D)."""
         state.begin_step()
-        position = torch.arange(state.length - 1, state.length, device=tokens.device)
-        x = self.target_embedding(tokens, position, state.length)
+        x = self.target_embedding(tokens, state.position, state.length)
         for index, layer in enumerate(self.decoder):
             attentions = (layer.self_attention.step, layer.memory_attention.step)
             x = layer(x, *(partial(attend, state=state, layer=index) for attend in attentions))

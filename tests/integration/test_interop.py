@@ -46,6 +46,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 CTRANSLATE2_SETTINGS = {
     **SETTINGS,
     "pre-norm": {"norm": "pre", "norm_epsilon": 1e-3},
+    "SwiGLU": {"activation": "swiglu"},
     "learned positions": {"positions": "learned", "max_positions": 64},
 }
 

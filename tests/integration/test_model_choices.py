@@ -97,6 +97,6 @@ def test_a_new_norm_needs_its_entries_alone(
 def test_a_new_activation_needs_its_entries_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(model_config.ACTIVATIONS, "tanh", 1)
+    monkeypatch.setitem(model_config.ACTIVATIONS, "tanh", model_config.Activation(1))
     monkeypatch.setitem(layers.ACTIVATIONS, "tanh", torch.tanh)
     train_and_translate(tmp_path, {"activation": "tanh"})

@@ -31,6 +31,10 @@ LINEAR: Mapping[str, Value] = {
         ({"heads": 6, "key_size": 64}, "heads 6 model_size 512"),
         ({"heads": 6, "value_size": 64}, "heads 6 model_size 512"),
         ({"model_size": 511, "heads": 7}, "model_size 511; 510 512 model.model_size"),
+        (
+            {"key_size": 3, "heads": 8, "positions": "rotary"},
+            "key_size 3 rotary; --key-size 4 model.key_size",
+        ),
         ({"max_positions": 256}, "max_positions 256; model.max_positions"),
         ({"window": 2046, "positions": "learned"}, "window 2046 1024; model.window"),
         ({"window": 1, "positions": "learned", "max_positions": 1}, "window 1"),

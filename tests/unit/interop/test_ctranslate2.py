@@ -20,6 +20,10 @@ REFUSED = {
     "key_size": (3, "key_size (3) must be model_size / heads (8) [model.key_size]"),
     "value_size": (5, "value_size (5) must be model_size / heads (8) [model.value_size]"),
     "window": (8, "window (8) must be 0 [model.window]"),
+    "positions": (
+        "rotary",
+        "positions (rotary) must be sinusoidal or learned [model.positions]",
+    ),
     "qk_norm": (True, "qk_norm (True) must be False [model.qk_norm]"),
 }
 
@@ -54,7 +58,7 @@ def test_an_unknown_norm_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("head", [0, 2, 3])
 def test_an_attention_with_another_first_head_computes_the_same(head: int) -> None:
     torch.manual_seed(1)
-    attention = CrossAttention(12, heads=4, key_size=3, value_size=5, dropout=0.0, qk_norm=False)
+    attention = CrossAttention(ModelConfig(model_size=12, heads=4, value_size=5))
     torch.nn.init.normal_(attention.key_value.bias)
     x, memory = torch.randn(7, 12), Packed(torch.randn(9, 12), Layout((5, 4), CPU))
     arguments = x, Layout((3, 4), CPU), memory

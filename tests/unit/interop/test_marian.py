@@ -44,6 +44,7 @@ REFUSED = {
     "norm_epsilon": 1e-6,
     "positions": "learned",
     "window": 8,
+    "activation": "swiglu",
     "qk_norm": True,
 }
 WITHOUT_EFFECT = {

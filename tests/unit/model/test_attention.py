@@ -1,28 +1,36 @@
 import math
+from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
 from torch import Tensor
 
-from nmtkit.model.attention import CrossAttention, SelfAttention, recorded_weights
+from nmtkit.config.model import ModelConfig
+from nmtkit.model.attention import CrossAttention, Rotation, SelfAttention, recorded_weights
 from nmtkit.packed import Layout, Packed
 from tests.tiny import randomize
 from tests.unit.model.tensors import MODEL_SIZE, assert_same, random_values
 
 CPU = torch.device("cpu")
 HEADS = 3
+SHAPE = ModelConfig(model_size=MODEL_SIZE, heads=HEADS)
 TARGET, SOURCE = [3, 1, 5, 2], [2, 4, 1, 4]
 
 
 def self_attention(key_size: int, value_size: int, dropout: float) -> SelfAttention:
     return randomize(
-        SelfAttention(MODEL_SIZE, HEADS, key_size, value_size, dropout, 0, qk_norm=False)
+        SelfAttention(
+            replace(SHAPE, key_size=key_size, value_size=value_size, attention_dropout=dropout)
+        )
     )
 
 
 def cross_attention(key_size: int, value_size: int, dropout: float) -> CrossAttention:
     return randomize(
-        CrossAttention(MODEL_SIZE, HEADS, key_size, value_size, dropout, qk_norm=False)
+        CrossAttention(
+            replace(SHAPE, key_size=key_size, value_size=value_size, attention_dropout=dropout)
+        )
     )
 
 
@@ -78,8 +86,8 @@ def normalized(x: Tensor, weight: Tensor) -> Tensor:
 
 def test_qk_norm_normalises_the_queries_and_keys_of_each_head() -> None:
     x, memory = random_values(TARGET), random_values(SOURCE)
-    own = randomize(SelfAttention(MODEL_SIZE, HEADS, 4, 3, 0.0, 0, qk_norm=True))
-    cross = randomize(CrossAttention(MODEL_SIZE, HEADS, 4, 3, 0.0, qk_norm=True))
+    config = replace(SHAPE, value_size=3, qk_norm=True)
+    own, cross = randomize(SelfAttention(config)), randomize(CrossAttention(config))
     norms = own.query_norm, own.key_norm, cross.query_norm, cross.key_norm
     weights = [weight for norm in norms for weight in norm.parameters()]
     expected, crossed = [], []
@@ -96,6 +104,56 @@ def test_qk_norm_normalises_the_queries_and_keys_of_each_head() -> None:
     assert_same(cross(x, layout, packed), torch.cat(crossed))
     rows = layout.pack(cross.weights(x, layout, packed)[:, 1])
     assert_same(cross.log_weights(x, layout, packed, head=1).exp(), rows)
+
+
+def turned(x: Tensor) -> Tensor:
+    """Turn each head of a sentence (T, HK): channels i and i + K/2 are a complex number."""
+    first, second = x.unflatten(-1, (HEADS, -1)).chunk(2, -1)
+    half = first.shape[-1]
+    angles = torch.arange(len(x))[:, None] * 10_000.0 ** -(torch.arange(half).double() / half)
+    turn = torch.polar(torch.ones_like(angles), angles)[:, None]
+    values = torch.view_as_real(torch.complex(first, second) * turn)
+    return values.transpose(-1, -2).flatten(-3)
+
+
+@pytest.mark.parametrize("is_causal", [False, True], ids=["encoder", "decoder"])
+@pytest.mark.parametrize("qk_norm", [False, True])
+def test_rotary_positions_turn_the_queries_and_keys_of_each_head(
+    qk_norm: bool, is_causal: bool
+) -> None:
+    config = replace(SHAPE, key_size=6, value_size=3, qk_norm=qk_norm, positions="rotary")
+    attention = randomize(SelfAttention(config))
+    norms = [
+        partial(normalized, weight=p)
+        for p in [*attention.query_norm.parameters(), *attention.key_norm.parameters()]
+    ]
+    x, layout = random_values(TARGET), Layout(TARGET, CPU)
+    expected = []
+    for sentence in x.split(TARGET):
+        *compared, value = attention.query_key_value(sentence).split(attention.sizes, -1)
+        if qk_norm:
+            compared = [norm(part) for norm, part in zip(norms, compared, strict=True)]
+        query, key = map(turned, compared)
+        expected.append(attention.output(formula(query, key, value, is_causal)))
+    actual = attention(x, layout, is_causal)
+    # The table of angles is float32.
+    torch.testing.assert_close(actual, torch.cat(expected), rtol=0.0, atol=1e-6)
+
+
+def test_products_of_turned_queries_and_keys_depend_on_their_distance_alone() -> None:
+    rotation = Rotation(6)
+    query, key = torch.randn(2, 1, HEADS * 6, dtype=torch.float64)
+
+    def product(query_position: int, key_position: int) -> Tensor:
+        turned_query = rotation(query, torch.tensor([query_position]), query_position + 1)
+        turned_key = rotation(key, torch.tensor([key_position]), key_position + 1)
+        products: Tensor = (turned_query * turned_key).unflatten(-1, (HEADS, -1)).sum(-1)
+        return products
+
+    for distance in (-3, 0, 40):
+        near, far = product(50 + distance, 50), product(4000 + distance, 4000)
+        torch.testing.assert_close(near, far, rtol=0.0, atol=1e-5)
+    assert not torch.allclose(product(50, 50), product(51, 50), atol=0.01)
 
 
 @pytest.mark.parametrize("is_causal", [False, True], ids=["encoder", "decoder"])
@@ -140,10 +198,8 @@ def test_products_of_query_and_key_begin_with_variance_d_k() -> None:
     # Source: paper, section 3.2.1, footnote 4, the reason to divide by sqrt(d_k).
     model_size, heads = 256, 4
     key_size = model_size // heads
-    joint = SelfAttention(
-        model_size, heads, key_size, key_size, 0.0, 0, qk_norm=False
-    ).query_key_value
-    memory = CrossAttention(model_size, heads, key_size, key_size, 0.0, qk_norm=False)
+    config = ModelConfig(model_size=model_size, heads=heads)
+    joint, memory = SelfAttention(config).query_key_value, CrossAttention(config)
     x, y = torch.randn(400, model_size), torch.randn(400, model_size)
     projections = [
         (joint(x)[:, :model_size], joint(y)[:, model_size : 2 * model_size]),
@@ -196,7 +252,7 @@ def test_layers_from_end_to_end_are_the_length_over_the_neighbourhood(
     window: int, num_layers: int
 ) -> None:
     length = 33  # 32 / (8 // 2) layers; a gradient is exactly 0 where there is no path
-    layer = randomize(SelfAttention(MODEL_SIZE, HEADS, 2, 2, 0.0, window, qk_norm=False))
+    layer = randomize(SelfAttention(replace(SHAPE, key_size=2, value_size=2, window=window)))
     reached = []
     for depth in (num_layers - 1, num_layers):
         inputs = outputs = random_values([length])

@@ -41,6 +41,8 @@ SHAPES = {
     "pre-norm": replace(SMALL, norm="pre"),
     "untied": replace(SMALL, tie_embeddings=False),
     "learned positions": replace(SMALL, positions="learned", max_positions=9),
+    "rotary positions": replace(SMALL, positions="rotary"),
+    "swiglu": replace(SMALL, activation="swiglu"),
     "own head sizes": replace(SMALL, key_size=3, value_size=5),
     "output bias": replace(SMALL, output_bias=True),
     "QK-norm": replace(SMALL, qk_norm=True),
@@ -97,7 +99,7 @@ def test_operations_grow_with_the_batch_and_training_takes_three_times_as_many()
     assert training_operations(SMALL, 19, workload) == pytest.approx(3 * whole)
 
 
-@pytest.mark.parametrize("config", [SMALL, SHAPES["own head sizes"]])
+@pytest.mark.parametrize("config", [SMALL, SHAPES["own head sizes"], SHAPES["swiglu"]])
 def test_operations_are_those_that_torch_counts(config: ModelConfig) -> None:
     num_sentences, source_length, target_length, size = 3, 5, 7, 19
     cpu = torch.device("cpu")

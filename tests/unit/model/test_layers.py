@@ -218,7 +218,7 @@ def test_the_tensors_that_the_backward_pass_of_an_activation_needs_are_counted(n
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         keep(ACTIVATIONS[name](x).detach())
-    assert len(kept) == model_config.ACTIVATIONS[name]
+    assert len(kept) == model_config.ACTIVATIONS[name].num_kept
 
 
 @pytest.mark.parametrize(
@@ -227,6 +227,7 @@ def test_the_tensors_that_the_backward_pass_of_an_activation_needs_are_counted(n
         ("relu", lambda x: x.clamp(min=0)),
         ("silu", lambda x: x / (1 + (-x).exp())),
         ("squared-relu", lambda x: x * x.clamp(min=0)),
+        ("swiglu", lambda x: x[:, :20] / (1 + (-x[:, :20]).exp()) * x[:, 20:]),
     ],
 )
 def test_the_named_activation_is_applied(

@@ -26,10 +26,12 @@ SHAPES = {
     "post": TINY,
     "pre": replace(TINY, norm="pre"),
     "learned": replace(TINY, positions="learned"),
+    "rotary, QK-norm": replace(TINY, positions="rotary", qk_norm=True),
     "unequal sizes": replace(TINY, key_size=3, value_size=5),
     "untied": replace(TINY, tie_embeddings=False),
     "silu, output bias": replace(TINY, activation="silu", output_bias=True),
     "window": replace(TINY, window=4),
+    "swiglu": replace(TINY, activation="swiglu"),
     "QK-norm, squared ReLU": replace(TINY, qk_norm=True, activation="squared-relu"),
 }
 SOURCES = [[3, 4, 5, EOS_ID], [6, EOS_ID], [7, 8, 9, 10, 11, 12, EOS_ID], [EOS_ID], [9, 4, EOS_ID]]

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from nmtkit.config.model import ModelConfig
 from nmtkit.model.attention import CrossAttention, SelfAttention
 from nmtkit.model.kernels import unpadded
 from nmtkit.packed import Layout, Packed, pack_sequences
@@ -23,6 +25,12 @@ TOLERANCE = 1e-12
 
 pairs_of_lengths = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=6)
 sizes_of_heads = pytest.mark.parametrize("sizes", [(3, 3), (2, 5), (5, 2)])
+
+
+def shape(sizes: tuple[int, int]) -> ModelConfig:
+    """Return the shape of a model with these sizes of keys and values."""
+    key_size, value_size = sizes
+    return ModelConfig(model_size=MODEL_SIZE, heads=HEADS, key_size=key_size, value_size=value_size)
 
 
 def with_gradients(output: Tensor, leaves: list[Tensor]) -> Iterator[Tensor]:
@@ -43,7 +51,7 @@ def assert_same(actual: Iterator[Tensor], expected: Iterator[Tensor]) -> None:
 def test_self_attention_equals_attention_in_a_padded_block(
     sizes: tuple[int, int], is_causal: bool, lengths: list[int]
 ) -> None:
-    attention = SelfAttention(MODEL_SIZE, HEADS, *sizes, 0.0, 0, qk_norm=False)
+    attention = SelfAttention(shape(sizes))
     randomize(attention)
     x = torch.randn(sum(lengths), MODEL_SIZE, dtype=torch.float64, requires_grad=True)
     leaves = [x, *attention.parameters()]
@@ -62,7 +70,7 @@ def test_self_attention_equals_attention_in_a_padded_block(
 def test_cross_attention_equals_attention_in_a_padded_block(
     sizes: tuple[int, int], lengths: list[tuple[int, int]]
 ) -> None:
-    attention = CrossAttention(MODEL_SIZE, HEADS, *sizes, 0.0, qk_norm=False)
+    attention = CrossAttention(shape(sizes))
     randomize(attention)
     target, source = ([pair[side] for pair in lengths] for side in (0, 1))
     x, memory = (
@@ -156,11 +164,9 @@ def test_batches_of_short_sequences_are_padded_unless_a_window_limits_attention(
     x = torch.randn(layout.num_tokens, MODEL_SIZE)
     if is_cross:  # the longer side decides
         short, y = Layout([2, 1], CPU), torch.randn(3, MODEL_SIZE)
-        CrossAttention(MODEL_SIZE, HEADS, 3, 3, 0.0, qk_norm=False)(y, short, Packed(x, layout))
+        CrossAttention(shape((3, 3)))(y, short, Packed(x, layout))
     else:
-        SelfAttention(MODEL_SIZE, HEADS, 3, 3, 0.0, window, qk_norm=False)(
-            x, layout, is_causal=True
-        )
+        SelfAttention(replace(shape((3, 3)), window=window))(x, layout, is_causal=True)
     assert bool(computed) is expected
 
 
@@ -193,13 +199,10 @@ def test_it_is_not_supported_by_a_torch_built_without_it(gpu: pytest.MonkeyPatch
 @pytest.mark.parametrize("sizes", [(64, 64), (16, 64), (64, 32)])
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "memory"])
 def test_results_are_equal_on_gpu_and_cpu(kind: str, sizes: tuple[int, int]) -> None:
-    model_size, heads = 128, 2
+    model_size = 128
     target, source = [300, 1, 70, 129], [9, 200, 1, 64]
-    attention = (
-        CrossAttention(model_size, heads, *sizes, 0.0, qk_norm=False)
-        if kind == "memory"
-        else SelfAttention(model_size, heads, *sizes, 0.0, 0, qk_norm=False)
-    )
+    config = replace(shape(sizes), model_size=model_size, heads=2)
+    attention = CrossAttention(config) if kind == "memory" else SelfAttention(config)
     x = torch.randn(sum(target), model_size, requires_grad=True)
     memory = torch.randn(sum(source), model_size, requires_grad=True)
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from nmtkit.config.model import ModelConfig
 from nmtkit.model.attention import SelfAttention
 from nmtkit.model.kernels.unpadded import (
     CAUSAL,
@@ -52,7 +53,15 @@ def random_parts(num_tokens: int, value_size: int) -> tuple[Tensor, Tensor, Tens
 
 
 def self_attention(size: int, dropout: float = 0.0) -> SelfAttention:
-    attention = SelfAttention(MODEL_SIZE, HEADS, KEY_SIZE, KEY_SIZE, dropout, size, qk_norm=False)
+    config = ModelConfig(
+        model_size=MODEL_SIZE,
+        heads=HEADS,
+        key_size=KEY_SIZE,
+        value_size=KEY_SIZE,
+        attention_dropout=dropout,
+        window=size,
+    )
+    attention = SelfAttention(config)
     for parameter in attention.parameters():
         nn.init.normal_(parameter, std=0.5)
     return attention.double()
