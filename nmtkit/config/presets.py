@@ -53,8 +53,10 @@ SMALL: Values = {
     "keep": 8,
 }
 NEWER_METHODS: Values = {
+    "positions": "rotary",
     "qk_norm": True,
-    "activation": "squared-relu",
+    "activation": "swiglu",
+    "feed_forward_size": 672,  # two thirds of that of SMALL: three matrices instead of two
     # Training may end at any update: nobody plans the end of a first run.
     "schedule": "schedule-free",
     "learning_rate": 0.0025,

@@ -107,13 +107,13 @@ def test_qk_norm_normalises_the_queries_and_keys_of_each_head() -> None:
 
 
 def turned(x: Tensor) -> Tensor:
-    """Turn each head of a sentence (T, HK): channels i and i + K/2 are a complex number."""
-    first, second = x.unflatten(-1, (HEADS, -1)).chunk(2, -1)
-    half = first.shape[-1]
+    """Multiply the channels 2i, 2i + 1 of each head of a sentence by their rotation matrix."""
+    heads = x.unflatten(-1, (HEADS, -1, 2))  # (T, H, K/2, 2)
+    half = heads.shape[2]
     angles = torch.arange(len(x))[:, None] * 10_000.0 ** -(torch.arange(half).double() / half)
-    turn = torch.polar(torch.ones_like(angles), angles)[:, None]
-    values = torch.view_as_real(torch.complex(first, second) * turn)
-    return values.transpose(-1, -2).flatten(-3)
+    rows = (angles.cos(), -angles.sin()), (angles.sin(), angles.cos())
+    matrices = torch.stack([torch.stack(row, -1) for row in rows], -2)  # (T, K/2, 2, 2)
+    return torch.einsum("tiab,thib->thia", matrices, heads).flatten(1)
 
 
 @pytest.mark.parametrize("is_causal", [False, True], ids=["encoder", "decoder"])
@@ -145,8 +145,8 @@ def test_products_of_turned_queries_and_keys_depend_on_their_distance_alone() ->
     query, key = torch.randn(2, 1, HEADS * 6, dtype=torch.float64)
 
     def product(query_position: int, key_position: int) -> Tensor:
-        turned_query = rotation(query, torch.tensor([query_position]), query_position + 1)
-        turned_key = rotation(key, torch.tensor([key_position]), key_position + 1)
+        (turned_query,) = rotation([query], torch.tensor([query_position]), query_position + 1)
+        (turned_key,) = rotation([key], torch.tensor([key_position]), key_position + 1)
         products: Tensor = (turned_query * turned_key).unflatten(-1, (HEADS, -1)).sum(-1)
         return products
 
