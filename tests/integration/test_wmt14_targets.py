@@ -73,7 +73,7 @@ def test_the_hour_trains_base_with_the_blocks_of_small() -> None:
     settings = values_of(build(TrainRecipe, NEWER_METHODS))
     changed = {name for name in NEWER_METHODS if name != "warmup_updates"}
     assert {name: values_of(hour)[name] for name in changed} == {n: settings[n] for n in changed}
-    own = {"norm", "qk_norm", "activation"}
+    own = {"norm", "qk_norm", "positions", "activation", "feed_forward_size"}
     assert {n for n, one in vars(base.model).items() if vars(hour.model)[n] != one} == own
     assert hour.training.max_minutes == 60
     assert "--last 1 " in commands("en-de-hour")["average-checkpoints"]
