@@ -1,8 +1,8 @@
 """Settings of the model; schema.py names the other modules of settings.
 
 The tables of choices hold facts that are needed without torch. Tables of the same names and keys
-hold the implementations: `POSITIONS` in nmtkit/model/embedding.py, `NORMS` and `ACTIVATIONS` in
-nmtkit/model/layers.py.
+hold the implementations: `POSITIONS` in nmtkit/model/embedding.py (rotations in attention.py),
+`NORMS` and `ACTIVATIONS` in nmtkit/model/layers.py.
 """
 
 import sys
@@ -22,7 +22,7 @@ class PositionEncoding:
         is_learned: each stack learns --max-positions vectors; longer sequences are an error.
             Otherwise the length has no limit.
         needs_even_size: the model size must be even.
-        is_rotary: queries and keys of self-attention turn with their positions; their size must be
+        is_rotary: self-attention rotates queries and keys by their positions; their size must be
             even.
     """
 
@@ -58,7 +58,8 @@ class Activation:
 
     Attributes:
         num_kept: tensors of the inner size that the backward pass keeps, the output counted.
-        is_gated: it reads twice the inner size: a gate, and what passes it.
+        is_gated: it multiplies one half of its argument, which has twice the inner size, by a
+            function of the other half.
     """
 
     num_kept: int
@@ -122,8 +123,7 @@ class ModelConfig:
     activation: str = setting(
         "relu",
         "Activation of the feed-forward networks. relu: the paper's; silu: x * sigmoid(x); "
-        "squared-relu: the square of relu; swiglu: silu of a gate times as many other values, by a "
-        "third matrix.",
+        "squared-relu: the square of relu; swiglu: silu(x W) * (x V), with a third matrix V.",
         choices=ACTIVATIONS,
     )
     heads: int = setting(8, "Attention heads h.", minimum=1, maximum=LARGEST_WIDTH)
@@ -162,7 +162,7 @@ class ModelConfig:
     positions: str = setting(
         "sinusoidal",
         "Position encoding. sinusoidal: fixed vectors, the paper's; learned: learned vectors; "
-        "rotary: sinusoidal, and self-attention turns queries and keys by their positions.",
+        "rotary: sinusoidal, and self-attention rotates queries and keys by their positions.",
         choices=POSITIONS,
     )
     max_positions: int = setting(

@@ -3,7 +3,7 @@
 Presets of the paper list their differences from base, or from another preset of the paper. The
 key and value sizes in rows A and C of table 3 equal the schema's default, model_size / heads.
 
-small is for two CPU cores: about 4500 updates in half an hour with 8000 vocabulary entries. Small
+small is for two CPU cores: about 2400 updates in half an hour with 8000 vocabulary entries. Small
 updates, pre-norm, which allows a high learning rate, and newer methods learn most in that time.
 """
 

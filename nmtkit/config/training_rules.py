@@ -110,12 +110,12 @@ def _model(recipe: TrainRecipe) -> Iterator[Problem]:
             f"model_size ({size}) must be even for {model.positions} positions; "
             f"try {size - 1} or {size + 1}",
         )
-    key_size = model.head_sizes[0]
-    if key_size % 2 and positions.is_rotary:
+    key_size, _ = model.head_sizes
+    if key_size % 2 and positions.is_rotary and (model.key_size or size % heads == 0):
+        remedy = f"try --key-size {key_size + 1}" if model.key_size else "try other --heads"
         yield Problem(
             ("key_size", "heads", "positions"),
-            f"the key_size ({key_size}) must be even for {model.positions} positions; "
-            f"try --key-size {key_size + 1}",
+            f"key_size ({key_size}) must be even for {model.positions} positions; {remedy}",
         )
     # A window of twice the largest distance has no effect in the encoder, of the length none in the
     # decoder.

@@ -31,14 +31,7 @@ from nmtkit.interop.parity import (
 )
 from nmtkit.model.attention import CrossAttention
 from nmtkit.model.embedding import Embedding
-from nmtkit.model.layers import (
-    DecoderLayer,
-    EncoderLayer,
-    FeedForward,
-    Residual,
-    squared_relu,
-    swiglu,
-)
+from nmtkit.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from nmtkit.model.transformer import Transformer
 from nmtkit.storage.model_folder import LoadedModel
 from nmtkit.symbols import BOS_ID, EOS_ID, UNK_ID
@@ -49,7 +42,13 @@ _LIBRARY = _EXTRA = "ctranslate2"
 _BATCH_SENTENCES = 8
 """Sentences scored per batch; CTranslate2 keeps the logits of all their tokens in memory."""
 
-_ACTIVATIONS = {"relu": "RELU", "silu": "SWISH", "squared-relu": "RELU", "swiglu": "SWISH"}
+_ACTIVATIONS = {
+    "relu": ("RELU", False),
+    "silu": ("SWISH", False),
+    "squared-relu": ("RELU", True),
+    "swiglu": ("SWISH", True),
+}
+"""Names of activations, and whether they are gates of products: x * max(0, x) is a square."""
 _POSITIONS = ("sinusoidal", "learned")
 _PRE_NORM = {"post": False, "pre": True}
 
@@ -81,12 +80,13 @@ def write(loaded: LoadedModel, folder: Path, quantization: str | None = None) ->
     """
     specs = import_extra("ctranslate2.specs", _EXTRA)
     config, read = loaded.model.config, loaded.model.aligning_attention
+    activation, is_gate = _ACTIVATIONS[config.activation]
     spec = specs.TransformerSpec.from_config(
         (config.encoder_layers, config.decoder_layers),
         config.heads,
         pre_norm=_PRE_NORM[config.norm],
-        activation=specs.Activation[_ACTIVATIONS[config.activation]],
-        ffn_glu=config.activation in ("squared-relu", "swiglu"),
+        activation=specs.Activation[activation],
+        ffn_glu=is_gate,
         # From its first how many heads, 0 = all, CTranslate2 reads alignments.
         alignment_layer=aligning_layer(config.decoder_layers) if read.sees_target else read.layer,
         alignment_heads=0 if read.sees_target or read.head is None else 1,
@@ -125,8 +125,8 @@ def open_peer(folder: Path, codec: TextCodec) -> Peer:
 
 def _set_weights(spec: Any, model: Transformer) -> None:
     (source_embeddings,) = spec.encoder.embeddings
-    _set_stack(spec.encoder, model.encoder, model.encoder_norm)
-    _set_stack(spec.decoder, model.decoder, model.decoder_norm)
+    _set_stack(spec.encoder, model.encoder, model.encoder_norm, model.config)
+    _set_stack(spec.decoder, model.decoder, model.decoder_norm, model.config)
     longest = num_positions(model.config)
     _set_embedding(source_embeddings, spec.encoder, model.source_embedding, longest)
     _set_embedding(spec.decoder.embeddings, spec.decoder, model.target_embedding, longest)
@@ -164,10 +164,14 @@ def _set_embedding(tokens_spec: Any, stack_spec: Any, embedding: Embedding, long
 
 
 def _set_stack(
-    spec: Any, layers: Sequence[EncoderLayer | DecoderLayer], last_norm: nn.Module
+    spec: Any,
+    layers: Sequence[EncoderLayer | DecoderLayer],
+    last_norm: nn.Module,
+    config: ModelConfig,
 ) -> None:
     for layer_spec, layer in zip(spec.layer, layers, strict=True):
         _set_layer(layer_spec, layer)
+        _set_feed_forward(layer_spec.ffn, layer.feed_forward, config)
     if isinstance(last_norm, nn.LayerNorm):
         _set_norm(spec.layer_norm, last_norm)
 
@@ -182,17 +186,15 @@ def _set_layer(spec: Any, layer: EncoderLayer | DecoderLayer) -> None:
         _set_residual(spec.attention, middle[0])
         _set_cross_attention(spec.attention, layer.memory_attention)
     _set_residual(spec.ffn, last)
-    _set_feed_forward(spec.ffn, layer.feed_forward)
 
 
-def _set_feed_forward(spec: Any, feed_forward: FeedForward) -> None:
-    """Set its matrices. CTranslate2 has no squares, but gates: max(0, x) may be that of x."""
-    weights, biases = [
-        [*tensor.chunk(2)] if feed_forward.activation is swiglu else [tensor]
-        for tensor in (feed_forward.inner.weight, feed_forward.inner.bias)
-    ]
+def _set_feed_forward(spec: Any, feed_forward: FeedForward, config: ModelConfig) -> None:
+    """Set its two or three matrices; the gate of a square has the matrix of what it multiplies."""
+    inner = feed_forward.inner
+    weights, biases = (tensor.split(config.inner_sizes) for tensor in (inner.weight, inner.bias))
     _set_product(spec.linear_0, weights[0], biases[0])
-    if feed_forward.activation in (squared_relu, swiglu):
+    _, is_gate = _ACTIVATIONS[config.activation]
+    if is_gate:
         _set_product(spec.linear_0_noact, weights[-1], biases[-1])
     _set_linear(spec.linear_1, feed_forward.outer)
 

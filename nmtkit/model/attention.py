@@ -69,28 +69,30 @@ class HeadNorm(nn.Module):
 
 
 class Rotation(nn.Module):
-    """Rotary positions: queries and keys turn, so their products depend on distances alone.
+    """Rotates queries and keys by their positions, so that their products know distances.
 
-    Neighbouring channels 2i, 2i + 1 of a head are a plane, which turns by pos / 10000^(2i/K).
-    Source: Su et al. 2021 (arXiv 2104.09864), section 3.2.2.
+    Channels 2i and 2i + 1 of a head are rotated by the angle pos / 10000^(2i/K). Source: Su et al.
+    2021 (arXiv 2104.09864), section 3.2.2. Unlike there, embeddings have sinusoids, too: cross-
+    attention, without rotation, needs them.
     """
 
     def __init__(self, size: int) -> None:
-        """Turn heads of K elements; K is even."""
+        """Rotate heads of K elements; K is even."""
         super().__init__()
         self.sinusoids = SinusoidalPositions(size)
 
     def forward(self, parts: Sequence[Tensor], positions: Tensor, longest: int) -> list[Tensor]:
-        """Turn the heads of each part (..., HK) at positions (...) below `longest`."""
+        """Rotate the heads of each part (..., HK) at positions (...) below `longest`."""
         sines, cosines = self.sinusoids(positions, longest).chunk(2, -1)
         # Complex products are one pass over the heads, a third of the time of real ones.
-        turns = torch.complex(cosines, sines)[..., None, :]  # (..., 1, K/2)
-        return [self._turned(part, turns) for part in parts]
+        factors = torch.complex(cosines, sines)[..., None, :]  # (..., 1, K/2)
+        return [_rotated(part, factors) for part in parts]
 
-    def _turned(self, x: Tensor, turns: Tensor) -> Tensor:
-        wide = x.to(torch.promote_types(x.dtype, torch.float32)).contiguous()
-        planes = torch.view_as_complex(wide.unflatten(-1, (-1, turns.shape[-1], 2)))
-        return torch.view_as_real(planes * turns).flatten(-3).to(x.dtype)
+
+def _rotated(x: Tensor, factors: Tensor) -> Tensor:
+    exact = x.to(torch.promote_types(x.dtype, torch.float32)).contiguous()
+    numbers = torch.view_as_complex(exact.unflatten(-1, (-1, factors.shape[-1], 2)))
+    return torch.view_as_real(numbers * factors).flatten(-3).to(x.dtype)
 
 
 def query_and_key_norm(config: ModelConfig) -> tuple[nn.Module, nn.Module]:
@@ -141,7 +143,7 @@ class SelfAttention(nn.Module):
         """
         window = self_attention_window(self.window, is_causal, layout.longest)
         dropout = self.dropout if self.training else 0.0
-        context = attend(self._projections(x, layout), self.heads, window, dropout)  # (X, HU)
+        context = attend(self._project(x, layout), self.heads, window, dropout)  # (X, HU)
         output: Tensor = self.output(context)
         return output
 
@@ -156,7 +158,7 @@ class SelfAttention(nn.Module):
         Returns:
             (B, W, D).
         """
-        projected = self._project(x, state.position, state.length)
+        projected = self._queries_keys_values(x, state.position, state.length)
         query, key, value = projected.split(self.sizes, -1)
         keys, values = state.append(
             layer, heads_first(key, self.heads), heads_first(value, self.heads)
@@ -168,13 +170,14 @@ class SelfAttention(nn.Module):
     def weights(self, x: Tensor, layout: Layout, is_causal: bool) -> Tensor:
         """Compute the attention weights (B, H, T, T) of `forward`; same arguments."""
         window = self_attention_window(self.window, is_causal, layout.longest)
-        return attention_weights(self._projections(x, layout), self.heads, window)
+        return attention_weights(self._project(x, layout), self.heads, window)
 
-    def _projections(self, x: Tensor, layout: Layout) -> tuple[Projection]:
-        return (Projection(self._project(x, layout.positions, layout.longest), layout, self.sizes),)
+    def _project(self, x: Tensor, layout: Layout) -> tuple[Projection]:
+        values = self._queries_keys_values(x, layout.positions, layout.longest)
+        return (Projection(values, layout, self.sizes),)
 
-    def _project(self, x: Tensor, positions: Tensor, longest: int) -> Tensor:
-        """Project x at positions below `longest` to queries, keys and values (..., H(2K+U))."""
+    def _queries_keys_values(self, x: Tensor, positions: Tensor, longest: int) -> Tensor:
+        """Project x at positions below `longest` to (..., H(2K+U)), normalised and rotated."""
         projected: Tensor = self.query_key_value(x)
         norms = self.query_norm, self.key_norm
         if self.rotation is None:
@@ -216,7 +219,7 @@ class CrossAttention(nn.Module):
             (Y, D).
         """
         dropout = self.dropout if self.training else 0.0
-        projections = self._projections(x, layout, memory)
+        projections = self._project(x, layout, memory)
         context = attend(projections, self.heads, FULL, dropout)  # (Y, HU)
         output: Tensor = self.output(context)
         return output
@@ -240,7 +243,7 @@ class CrossAttention(nn.Module):
 
     def weights(self, x: Tensor, layout: Layout, memory: Packed) -> Tensor:
         """Compute the attention weights (B, H, T, S) of `forward`; same arguments."""
-        return attention_weights(self._projections(x, layout, memory), self.heads, FULL)
+        return attention_weights(self._project(x, layout, memory), self.heads, FULL)
 
     def log_weights(self, x: Tensor, layout: Layout, memory: Packed, head: int) -> Tensor:
         """Compute the logarithms of the weights of one head, in float32 or better.
@@ -263,9 +266,7 @@ class CrossAttention(nn.Module):
         scores = scores.masked_fill(~memory.layout.mask[:, None], -math.inf)
         return layout.pack(scores.log_softmax(-1))
 
-    def _projections(
-        self, x: Tensor, layout: Layout, memory: Packed
-    ) -> tuple[Projection, Projection]:
+    def _project(self, x: Tensor, layout: Layout, memory: Packed) -> tuple[Projection, Projection]:
         query = Projection(self.query_norm(self.query(x)), layout, self.sizes[:1])
         return query, Projection(self._keys_and_values(memory), memory.layout, self.sizes)
 

@@ -66,7 +66,7 @@ def squared_relu(x: Tensor) -> Tensor:
 
 
 def swiglu(x: Tensor) -> Tensor:
-    """Let the second half of x (..., 2F) pass the first: silu(gate) * value (..., F).
+    """Multiply the second half of x (..., 2F) by silu of the first: (..., F).
 
     Source: Shazeer 2020 (arXiv 2002.05202), equation 6.
     """

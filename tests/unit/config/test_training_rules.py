@@ -35,6 +35,8 @@ LINEAR: Mapping[str, Value] = {
             {"key_size": 3, "heads": 8, "positions": "rotary"},
             "key_size 3 rotary; --key-size 4 model.key_size",
         ),
+        ({"model_size": 510, "heads": 34, "positions": "rotary"}, "key_size 15 rotary; --heads"),
+        ({"heads": 6, "positions": "rotary"}, "heads 6 model_size 512; 4 8 model.heads"),
         ({"max_positions": 256}, "max_positions 256; model.max_positions"),
         ({"window": 2046, "positions": "learned"}, "window 2046 1024; model.window"),
         ({"window": 1, "positions": "learned", "max_positions": 1}, "window 1"),

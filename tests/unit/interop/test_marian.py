@@ -69,12 +69,12 @@ def test_a_model_that_was_written_is_read_back(
     assert (again.codec.source_lang, again.codec.target_lang) == ("en", "de")
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_unsupported_settings_are_refused_by_name(name: str) -> None:
+@pytest.mark.parametrize(("name", "value"), [*REFUSED.items(), ("positions", "rotary")])
+def test_unsupported_settings_are_refused_by_name(name: str, value: object) -> None:
     (problem,) = marian.unsupported(
-        random_model(shared_codec(), {name: REFUSED[name]}).model.config, shared_codec()
+        random_model(shared_codec(), {name: value}).model.config, shared_codec()
     )
-    assert re.fullmatch(rf"{name} \({REFUSED[name]}\) must be .* \[model\.{name}\]", problem.text)
+    assert re.fullmatch(rf"{name} \({value}\) must be .* \[model\.{name}\]", problem.text)
 
 
 def test_the_page_on_other_libraries_names_every_setting_that_is_refused() -> None:

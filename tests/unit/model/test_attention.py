@@ -106,7 +106,7 @@ def test_qk_norm_normalises_the_queries_and_keys_of_each_head() -> None:
     assert_same(cross.log_weights(x, layout, packed, head=1).exp(), rows)
 
 
-def turned(x: Tensor) -> Tensor:
+def rotated(x: Tensor) -> Tensor:
     """Multiply the channels 2i, 2i + 1 of each head of a sentence by their rotation matrix."""
     heads = x.unflatten(-1, (HEADS, -1, 2))  # (T, H, K/2, 2)
     half = heads.shape[2]
@@ -118,7 +118,7 @@ def turned(x: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("is_causal", [False, True], ids=["encoder", "decoder"])
 @pytest.mark.parametrize("qk_norm", [False, True])
-def test_rotary_positions_turn_the_queries_and_keys_of_each_head(
+def test_rotary_positions_rotate_the_queries_and_keys_of_each_head(
     qk_norm: bool, is_causal: bool
 ) -> None:
     config = replace(SHAPE, key_size=6, value_size=3, qk_norm=qk_norm, positions="rotary")
@@ -133,21 +133,21 @@ def test_rotary_positions_turn_the_queries_and_keys_of_each_head(
         *compared, value = attention.query_key_value(sentence).split(attention.sizes, -1)
         if qk_norm:
             compared = [norm(part) for norm, part in zip(norms, compared, strict=True)]
-        query, key = map(turned, compared)
+        query, key = map(rotated, compared)
         expected.append(attention.output(formula(query, key, value, is_causal)))
     actual = attention(x, layout, is_causal)
     # The table of angles is float32.
     torch.testing.assert_close(actual, torch.cat(expected), rtol=0.0, atol=1e-6)
 
 
-def test_products_of_turned_queries_and_keys_depend_on_their_distance_alone() -> None:
+def test_products_of_rotated_queries_and_keys_depend_on_their_distance_alone() -> None:
     rotation = Rotation(6)
     query, key = torch.randn(2, 1, HEADS * 6, dtype=torch.float64)
 
     def product(query_position: int, key_position: int) -> Tensor:
-        (turned_query,) = rotation([query], torch.tensor([query_position]), query_position + 1)
-        (turned_key,) = rotation([key], torch.tensor([key_position]), key_position + 1)
-        products: Tensor = (turned_query * turned_key).unflatten(-1, (HEADS, -1)).sum(-1)
+        (rotated_query,) = rotation([query], torch.tensor([query_position]), query_position + 1)
+        (rotated_key,) = rotation([key], torch.tensor([key_position]), key_position + 1)
+        products: Tensor = (rotated_query * rotated_key).unflatten(-1, (HEADS, -1)).sum(-1)
         return products
 
     for distance in (-3, 0, 40):

@@ -10,6 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from benchmarks.live_memory import LiveMemory
 from nmtkit.config.model import ModelConfig
 from nmtkit.config.presets import PRESET_OF_ROW, PRESETS
+from nmtkit.config.presets import SMALL as SMALL_PRESET
 from nmtkit.config.schema import TrainRecipe
 from nmtkit.config.toml import build
 from nmtkit.config.training import TrainingConfig
@@ -83,6 +84,12 @@ def millions(preset: str, vocab_size: int) -> float:
 )
 def test_the_papers_models_have_their_known_sizes(preset: str, size: float) -> None:
     assert millions(preset, 37_000) == pytest.approx(size, abs=0.05)
+
+
+def test_small_is_as_large_as_with_the_papers_feed_forward_networks() -> None:
+    config = build(TrainRecipe, SMALL_PRESET).model
+    papers = count_parameters(config, 8000, 8000, is_shared=True).total / 1e6
+    assert millions("small", 8000) == pytest.approx(papers, rel=0.01)
 
 
 @pytest.mark.parametrize("row", [row for row in TABLE_3 if TABLE_3[row].millions])

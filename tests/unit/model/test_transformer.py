@@ -27,6 +27,7 @@ SHAPES = {
     "pre": replace(TINY, norm="pre"),
     "learned": replace(TINY, positions="learned"),
     "rotary, QK-norm": replace(TINY, positions="rotary", qk_norm=True),
+    "rotary, window": replace(TINY, positions="rotary", key_size=6, value_size=5, window=4),
     "unequal sizes": replace(TINY, key_size=3, value_size=5),
     "untied": replace(TINY, tie_embeddings=False),
     "silu, output bias": replace(TINY, activation="silu", output_bias=True),

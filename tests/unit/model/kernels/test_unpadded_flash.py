@@ -197,11 +197,13 @@ def test_it_is_not_supported_by_a_torch_built_without_it(gpu: pytest.MonkeyPatch
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("sizes", [(64, 64), (16, 64), (64, 32)])
-@pytest.mark.parametrize("kind", ["encoder", "decoder", "memory"])
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "rotary decoder", "memory"])
 def test_results_are_equal_on_gpu_and_cpu(kind: str, sizes: tuple[int, int]) -> None:
     model_size = 128
     target, source = [300, 1, 70, 129], [9, 200, 1, 64]
     config = replace(shape(sizes), model_size=model_size, heads=2)
+    if kind == "rotary decoder":
+        config = replace(config, positions="rotary", qk_norm=True)
     attention = CrossAttention(config) if kind == "memory" else SelfAttention(config)
     x = torch.randn(sum(target), model_size, requires_grad=True)
     memory = torch.randn(sum(source), model_size, requires_grad=True)
@@ -214,7 +216,7 @@ def test_results_are_equal_on_gpu_and_cpu(kind: str, sizes: tuple[int, int]) -> 
                 packed = Packed(memory.to(place), Layout(source, place))
                 output = attention(x.to(place), layout, packed)
             else:
-                output = attention(x.to(place), layout, kind == "decoder")
+                output = attention(x.to(place), layout, kind.endswith("decoder"))
         leaves = [x, memory] if kind == "memory" else [x]
         weights = torch.linspace(-1, 1, output.numel()).view_as(output).to(place)
         gradients = torch.autograd.grad((output.float() * weights).sum(), leaves)
