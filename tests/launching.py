@@ -26,12 +26,18 @@ WHOLE = ("--max-updates", "200", "--save-every", "20", "--devices", "2")
 _started: list[subprocess.Popen[bytes]] = []
 
 
+BLOCK = "signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())"
+UNBLOCK = "signal.pthread_sigmask(signal.SIG_SETMASK, before)"
+
+
 def start(data: Path, run: Path, *settings: str, code: str = "") -> subprocess.Popen[bytes]:
     """Start training in a new process; `code` runs first in it and in its ranks."""
     if code:
         hooks = run.with_name("hooks")
         hooks.mkdir(exist_ok=True)
-        (hooks / "sitecustomize.py").write_text(code, encoding="utf-8")
+        # Threads that imports start would take the signals that the command blocks later.
+        text = f"import signal\nbefore = {BLOCK}\n{code}\n{UNBLOCK}\n"
+        (hooks / "sitecustomize.py").write_text(text, encoding="utf-8")
         path = f"{hooks}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     command = [sys.executable, "-m", "nmtkit_cli", "train", str(data), "--out", str(run)]
     process = subprocess.Popen(
