@@ -16,10 +16,15 @@ from nmtkit.model.kernels.training import Dropout
 WAVELENGTH_BASE = 10_000.0
 """Wavelengths grow from 2 pi to this times 2 pi (section 3.5)."""
 
+
+def _sinusoidal(config: ModelConfig) -> nn.Module:
+    return SinusoidalPositions(config.model_size)
+
+
 POSITIONS: dict[str, Callable[[ModelConfig], nn.Module]] = {
-    "sinusoidal": lambda config: SinusoidalPositions(config.model_size),
+    "sinusoidal": _sinusoidal,
     "learned": lambda config: LearnedPositions(config.model_size, config.max_positions),
-    "rotary": lambda config: SinusoidalPositions(config.model_size),
+    "rotary": _sinusoidal,
 }
 """Builders of position encodings: modules that map positions (...) and a limit to (..., D).
 

@@ -18,20 +18,16 @@ SHAPE = ModelConfig(model_size=MODEL_SIZE, heads=HEADS)
 TARGET, SOURCE = [3, 1, 5, 2], [2, 4, 1, 4]
 
 
+def shape(key_size: int, value_size: int, dropout: float) -> ModelConfig:
+    return replace(SHAPE, key_size=key_size, value_size=value_size, attention_dropout=dropout)
+
+
 def self_attention(key_size: int, value_size: int, dropout: float) -> SelfAttention:
-    return randomize(
-        SelfAttention(
-            replace(SHAPE, key_size=key_size, value_size=value_size, attention_dropout=dropout)
-        )
-    )
+    return randomize(SelfAttention(shape(key_size, value_size, dropout)))
 
 
 def cross_attention(key_size: int, value_size: int, dropout: float) -> CrossAttention:
-    return randomize(
-        CrossAttention(
-            replace(SHAPE, key_size=key_size, value_size=value_size, attention_dropout=dropout)
-        )
-    )
+    return randomize(CrossAttention(shape(key_size, value_size, dropout)))
 
 
 def formula(query: Tensor, key: Tensor, value: Tensor, is_causal: bool) -> Tensor:
